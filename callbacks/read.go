@@ -1,0 +1,333 @@
+package callbacks
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/gorm-ryw/gorm-ryw/internal/failrow"
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
+	"github.com/gorm-ryw/gorm-ryw/policy"
+	"github.com/gorm-ryw/gorm-ryw/scopes"
+	"github.com/gorm-ryw/gorm-ryw/session"
+	"github.com/gorm-ryw/gorm-ryw/token"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
+	"gorm.io/gorm"
+)
+
+// routeRead puts a pool in place that decides when the text is known. A
+// transaction, a *sql.Conn and a pool that is not known are left alone.
+func (l *Layer) routeRead(db *gorm.DB) {
+	if db.Error != nil || db.DryRun {
+		return
+	}
+	stmt := db.Statement
+	hint := scopes.OnQuery(stmt)
+	if hint != nil && hint.Err != nil {
+		_ = db.AddError(hint.Err)
+		if rows, ok := db.Get("rows"); ok && rows == false {
+			stmt.Dest = failrow.New(hint.Err)
+		}
+		return
+	}
+	if inTransaction(stmt.ConnPool) {
+		return
+	}
+	known := l.known(db)
+	if known == nil {
+		return
+	}
+	c := l.calls.Get().(*call)
+	c.db, c.base, c.known, c.hint = db, stmt.ConnPool, known, hint
+	stmt.ConnPool = c
+}
+
+// observe runs behind the query, before preloads: the sessions learn of the
+// read, and the record replaces the statement's context.
+func (l *Layer) observe(db *gorm.DB) { l.observed(db, false) }
+
+// observeRow is observe for Row and Rows, whose result is still being read.
+func (l *Layer) observeRow(db *gorm.DB) { l.observed(db, true) }
+
+func (l *Layer) observed(db *gorm.DB, open bool) {
+	c, ok := db.Statement.ConnPool.(*call)
+	if !ok {
+		return
+	}
+	rec := &Record{decision: c.decision, observers: c.observers, active: true}
+	rec.open(db.Statement.Context)
+	db.Statement.Context = rec
+	// Not the pool that served: a transaction that a hook or a batch begins on
+	// this statement is for the primary.
+	db.Statement.ConnPool = db.ConnPool
+	if c.sent {
+		c.tell(db.Error, rec, open)
+		l.cfg.Router.Counted(c.decision)
+	}
+	c.release()
+}
+
+// end runs behind preloads and AfterFind hooks.
+func (l *Layer) end(db *gorm.DB) {
+	if rec, ok := db.Statement.Context.(*Record); ok {
+		rec.active = false
+	}
+}
+
+// call is one statement of the query and row processors: a pool that decides
+// where the statement goes when it gets its text. It is reused.
+type call struct {
+	layer *Layer
+	db    *gorm.DB
+	base  gorm.ConnPool // what the statement was given
+	known *policy.Pool  // what is known of base
+	hint  *policy.Hint  // on the query
+
+	request   policy.Request
+	decision  policy.Decision
+	observers observers
+	target    gorm.ConnPool
+	pure      bool
+	aged      bool
+	sent      bool
+}
+
+func (c *call) release() {
+	l := c.layer
+	c.request.Reset()
+	c.db, c.base, c.known, c.hint = nil, nil, nil, nil
+	c.decision, c.observers = policy.Decision{}, observers{}
+	c.target, c.pure, c.aged, c.sent = nil, false, false, false
+	l.calls.Put(c)
+}
+
+// QueryContext implements gorm.ConnPool.
+func (c *call) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	c.decide(ctx, query)
+	rows, err := c.target.QueryContext(ctx, query, args...)
+	if err != nil && c.again(ctx, err) {
+		rows, err = c.target.QueryContext(ctx, query, args...)
+	}
+	return rows, err
+}
+
+// QueryRowContext implements gorm.ConnPool.
+func (c *call) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	c.decide(ctx, query)
+	row := c.target.QueryRowContext(ctx, query, args...)
+	if err := row.Err(); err != nil && c.again(ctx, err) {
+		row = c.target.QueryRowContext(ctx, query, args...)
+	}
+	return row
+}
+
+// ExecContext implements gorm.ConnPool. Neither processor uses it.
+func (c *call) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	c.decide(ctx, query)
+	return c.target.ExecContext(ctx, query, args...)
+}
+
+// PrepareContext implements gorm.ConnPool. Neither processor uses it.
+func (c *call) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	c.decide(ctx, query)
+	return c.target.PrepareContext(ctx, query)
+}
+
+// GetDBConn implements gorm.GetDBConnector.
+func (c *call) GetDBConn() (*sql.DB, error) {
+	db, _ := unwrap(c.base)
+	return db, nil
+}
+
+// decide chooses the target.
+func (c *call) decide(ctx context.Context, query string) {
+	if c.sent {
+		return // a user's callback sent something by itself
+	}
+	c.sent = true
+	c.pure = c.layer.cfg.Classifier.Statement(query).Pure
+	parent := c.precedence(ctx)
+	switch {
+	case !c.pure:
+		c.toPrimary(policy.NotPure)
+	case parent.inWrite():
+		c.toPrimary(policy.InWrite)
+	case c.request.Level == policy.Strong:
+		c.toPrimary(c.decision.Reason)
+	default:
+		c.follow(parent)
+		c.request.Set = c.set()
+		c.route(ctx)
+	}
+}
+
+// precedence finds out what the read asks for and who is to learn of it: the
+// query's hint, the context's, the session, the default.
+func (c *call) precedence(ctx context.Context) (parent *Record) {
+	ses, ctxHint, sink, parent := valuesOf(ctx)
+	q := &c.request
+	c.decision.Reason = policy.ByStrong
+	switch hint := firstHint(c.hint, ctxHint); {
+	case hint != nil && hint.Level == policy.StaleOK && c.hint == nil && ses != nil:
+		// In the context, StaleOK never drops what the session must see.
+		q.Level, q.MaxStaleness, q.Sessions[0] = policy.ReadYourWrites, hint.MaxStaleness, ses
+	case hint != nil && hint.Level == policy.ReadYourWrites:
+		q.Level, q.Sessions[0], q.Sessions[1] = hint.Level, hint.Session, ses
+	case hint != nil:
+		q.Level, q.MaxStaleness = hint.Level, hint.MaxStaleness
+	case ses != nil:
+		q.Level, q.Sessions[0] = policy.ReadYourWrites, ses
+	case parent != nil && parent.own != nil:
+		// The context of a write: what it wrote is to be seen.
+		q.Level, q.Sessions[0] = policy.ReadYourWrites, parent.own
+	default:
+		q.Level = c.defaultLevel()
+	}
+	if c.forcedToSource() {
+		q.Level, c.decision.Reason = policy.Strong, policy.ByStrong
+	}
+	for _, s := range [...]*session.Session{q.Sessions[0], q.Sessions[1], ses, sink} {
+		if s != nil {
+			c.observers.add(s)
+		}
+	}
+	return parent
+}
+
+func firstHint(query, ctx *policy.Hint) *policy.Hint {
+	if query != nil {
+		return query
+	}
+	return ctx
+}
+
+func (c *call) defaultLevel() policy.Level {
+	if c.layer.cfg.Router.Settings().Default == policy.DefaultStaleOK {
+		return policy.StaleOK
+	}
+	c.decision.Reason = policy.ByDefault
+	return policy.Strong
+}
+
+// forcedToSource reports Clauses(dbresolver.Write).
+func (c *call) forcedToSource() bool {
+	_, ok := c.db.Statement.Settings.Load("gorm:db_resolver:write")
+	return ok
+}
+
+// follow keeps the statements made on behalf of a read on its node.
+func (c *call) follow(parent *Record) {
+	if parent != nil && parent.active {
+		c.request.Prefer = parent.decision.Replica
+	}
+}
+
+// set returns the replicas the statement may be read from. Where dbresolver took
+// a pure read for a write, it is asked what it would do with a read.
+func (c *call) set() *policy.Set {
+	if c.known.Set != nil {
+		return c.known.Set
+	}
+	toReplica := c.db.Callback().Query().Get(resolveName)
+	if toReplica == nil || c.db.Statement.SQL.Len() == 0 {
+		return nil
+	}
+	probe := throwaway(c.db)
+	probe.Statement.Settings.Store("gorm:db_resolver:read", struct{}{})
+	toReplica(probe)
+	if known := c.layer.known(probe); known != nil {
+		return known.Set
+	}
+	return nil
+}
+
+func (c *call) route(ctx context.Context) {
+	c.decision = c.layer.cfg.Router.Decide(ctx, &c.request)
+	c.aged = c.decision.Reason == policy.TokenAged
+	if rep := c.decision.Replica; rep != nil {
+		c.target = c.layer.poolOf(c, rep)
+		rep.Begin()
+		return
+	}
+	c.toPrimary(c.decision.Reason)
+}
+
+func (c *call) toPrimary(why policy.Reason) {
+	c.decision.Replica, c.decision.Reason, c.decision.Level = nil, why, c.request.Level
+	if c.known.Replica == nil {
+		c.target = c.base
+		return
+	}
+	stmt := c.db.Statement
+	toSource(c.db)
+	c.target, stmt.ConnPool = stmt.ConnPool, c
+	if _, again := c.target.(*call); again {
+		c.target = c.base // no dbresolver any more: cannot happen
+	}
+}
+
+// again decides anew after a replica failed before the first row.
+func (c *call) again(ctx context.Context, err error) bool {
+	failed := c.decision.Replica
+	if failed == nil || ctx.Err() != nil || !worthRetrying(err) {
+		return false
+	}
+	failed.End()
+	if wrote(err) {
+		c.pure = false
+		c.toPrimary(policy.NotPure)
+		return true
+	}
+	c.request.Exclude = failed
+	c.route(ctx)
+	return true
+}
+
+// tell has the sessions learn of what was sent.
+func (c *call) tell(err error, rec *Record, open bool) {
+	if rep := c.decision.Replica; rep != nil {
+		rep.End()
+		rec.key = rep.Node.Group().Key()
+		at := mono.Now()
+		c.observers.each(func(s *session.Session) { s.ReadNode(rec.key, c.decision.Incarnation, at) })
+		return
+	}
+	l, g := c.layer, c.known.Group
+	rec.key = g.Key()
+	switch {
+	case c.pure && c.aged:
+		l.renew(g, &c.observers)
+	case c.pure:
+		l.sawPrimary(g, &c.observers, nil)
+	default:
+		c.tellWrite(err, rec, open)
+	}
+}
+
+// tellWrite is for a statement that may have written.
+func (c *call) tellWrite(err error, rec *Record, open bool) {
+	l, g := c.layer, c.known.Group
+	rec.own = &session.Session{}
+	rec.observers.add(rec.own)
+	switch {
+	case err != nil:
+		l.failed(g, err, &rec.observers)
+	case open:
+		// The rows are still being read: when the statement commits cannot be
+		// seen from here.
+		l.mark(g, &rec.observers)
+	default:
+		rec.key = l.wrote(g, &rec.observers)
+	}
+}
+
+// renew replaces what a token over its maximal age held.
+func (l *Layer) renew(g *watcher.Group, obs *observers) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CaptureTimeout)
+	defer cancel()
+	s, err := g.Primary.Sample(ctx)
+	if err != nil {
+		l.sawPrimary(g, obs, nil)
+		return
+	}
+	obs.each(func(ses *session.Session) { ses.Renew(token.Key{System: s.System, Name: g.Key().Name}, s.Position, s.Begun) })
+}

@@ -1,0 +1,156 @@
+package callbacks
+
+import (
+	"context"
+
+	"github.com/gorm-ryw/gorm-ryw/internal/ctxval"
+	"github.com/gorm-ryw/gorm-ryw/policy"
+	"github.com/gorm-ryw/gorm-ryw/session"
+	"github.com/gorm-ryw/gorm-ryw/token"
+	"gorm.io/gorm"
+)
+
+// Record is what is known of one statement. It is the statement's context, so
+// that it reaches the statements made on its behalf (preloads, associations,
+// hooks) and whoever holds the result.
+type Record struct {
+	context.Context
+	values   ctxval.Values
+	parent   *Record
+	decision policy.Decision
+	key      token.Key
+
+	// own is what a write advanced, for Token; nil for reads.
+	own *session.Session
+	// observers are the sessions that the statement advanced.
+	observers observers
+
+	// active is set while the statement's callbacks run.
+	active bool
+	// writing is set from before a write's hooks to after its commit.
+	writing bool
+	// implicit says that GORM is about to begin a transaction for a write.
+	implicit bool
+	// within says that the statement ran in a transaction it did not begin.
+	within bool
+}
+
+// observers are the sessions that a statement advances: the context's, the
+// hint's, a collector's and the record's own.
+type observers [4]*session.Session
+
+func (o *observers) add(s *session.Session) {
+	for i, have := range o {
+		if have == s {
+			return
+		}
+		if have == nil {
+			o[i] = s
+			return
+		}
+	}
+}
+
+// others reports whether there are observers besides own.
+func (o *observers) others(own *session.Session) bool {
+	for _, s := range o {
+		if s != nil && s != own {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *observers) each(do func(*session.Session)) {
+	for _, s := range o {
+		if s != nil {
+			do(s)
+		}
+	}
+}
+
+// Value implements context.Context.
+func (r *Record) Value(key any) any {
+	if key == (ctxval.Key{}) {
+		return &r.values
+	}
+	return r.Context.Value(key)
+}
+
+// open makes r the record of a statement whose context is ctx.
+func (r *Record) open(ctx context.Context) {
+	r.Context = ctx
+	if v := ctxval.From(ctx); v != nil {
+		r.values = *v
+		r.parent, _ = v.Record.(*Record)
+	}
+	r.values.Record = r
+}
+
+// RecordOf returns the record of the statement that ctx belongs to, or nil.
+func RecordOf(ctx context.Context) *Record {
+	v := ctxval.From(ctx)
+	if v == nil {
+		return nil
+	}
+	r, _ := v.Record.(*Record)
+	return r
+}
+
+// Decision says where the statement went and why.
+func (r *Record) Decision() policy.Decision { return r.decision }
+
+// Token returns what the statement's sessions hold and what the statement itself
+// wrote or read.
+func (r *Record) Token() token.Token {
+	var t token.Token
+	r.observers.each(func(s *session.Session) { t = t.Merge(s.Token()) })
+	switch {
+	case !t.IsZero():
+		return t
+	case r.decision.Replica != nil:
+		return t.With(token.Entry{Key: r.key, SeenNodes: []token.Incarnation{r.decision.Incarnation}})
+	case r.own == nil:
+		return t.With(token.Entry{Key: r.key, SeenPrimary: true})
+	}
+	return t
+}
+
+// inWrite reports whether a write is under way on whose behalf r runs.
+func (r *Record) inWrite() bool {
+	for ; r != nil; r = r.parent {
+		if r.writing {
+			return true
+		}
+	}
+	return false
+}
+
+// TokenOf returns the token of a statement, or of a transaction that tx is the
+// handle of: a mark while it is open, the commit's position afterwards.
+func TokenOf(tx *gorm.DB) token.Token {
+	if tx == nil || tx.Statement == nil {
+		return token.Token{}
+	}
+	t := transactionOf(tx.Statement.ConnPool)
+	if t != nil {
+		return t.token()
+	}
+	if r := RecordOf(tx.Statement.Context); r != nil {
+		return r.Token()
+	}
+	return token.Token{}
+}
+
+// valuesOf splits what a context carries.
+func valuesOf(ctx context.Context) (ses *session.Session, hint *policy.Hint, sink *session.Session, rec *Record) {
+	v := ctxval.From(ctx)
+	if v == nil {
+		return nil, nil, nil, nil
+	}
+	ses, _ = v.Session.(*session.Session)
+	hint, _ = v.Hint.(*policy.Hint)
+	sink, _ = v.Sink.(*session.Session)
+	rec, _ = v.Record.(*Record)
+	return ses, hint, sink, rec
+}

@@ -1,0 +1,175 @@
+package sqlread
+
+import "strings"
+
+// word takes a word without quotes.
+func (p *parser) word(t token) bool {
+	switch t.word.key() {
+	case keyInto:
+		return p.refuse(ReasonInto, t)
+	case keyFor:
+		return p.forClause(t)
+	case keyInsert, keyUpdate, keyDelete, keyMerge:
+		if !p.modifying(t) {
+			return false
+		}
+	case keyBy:
+		p.top().groupBy = p.prev.word.is(keyGroup)
+	case keySelect, keyFrom, keyOrder, keyGroupEnd:
+		p.top().groupBy = false
+	}
+	return p.name(t)
+}
+
+// forClause takes FOR, which belongs to a row lock unless it stands directly
+// in substring(…) or overlay(…), or in a column FOR ORDINALITY.
+func (p *parser) forClause(t token) bool {
+	ahead := p.peek().word
+	switch {
+	case ahead.is(keyUpdate, keyLock):
+		return p.refuse(ReasonLock, t)
+	case ahead.is(keyOrdinality), p.top().kind == substringGroup:
+		return true
+	}
+	return p.refuse(ReasonUnknown, t)
+}
+
+// modifying takes a word that starts a data-modifying statement or is a name
+// (none of them is reserved): what follows tells.
+func (p *parser) modifying(t token) bool {
+	ahead := p.peek()
+	starts := ahead.word.is(keyInto)
+	switch t.word.key() {
+	case keyDelete:
+		starts = ahead.word.is(keyFrom)
+	case keyUpdate:
+		starts = ahead.kind == quoted || ahead.kind == word && (!ahead.word.has(reserved) || ahead.word.is(keyOnly))
+	}
+	open := p.fragment && (ahead.kind == endOfText || ahead.kind == placeholder)
+	if starts || open || ahead.kind == fault {
+		return p.refuse(ReasonModifying, t)
+	}
+	return true
+}
+
+// name takes a name or keyword, notes where it stands, and checks it against
+// the rules.
+func (p *parser) name(t token) bool {
+	p.place()
+	if t.kind == word && t.word.has(reserved) && p.parts == 1 {
+		return true
+	}
+	if t.end-t.pos > maxName {
+		if _, ok := p.nameText(t); !ok {
+			return p.refuse(ReasonLongName, t)
+		}
+	}
+	if p.isTemporary(t) {
+		return p.refuse(ReasonSession, t)
+	}
+	return p.obeysRules(t)
+}
+
+// place notes the context of the name at hand, or that it continues one.
+func (p *parser) place() {
+	switch {
+	case p.prev.kind == dot && p.prev2.isName():
+		p.parts++
+		p.qualifier = p.prev2
+		return
+	case p.prev.kind == dot: // (row).name
+		p.parts = 2
+		p.qualifier = token{}
+		p.context = anyName
+		return
+	}
+	p.parts = 1
+	switch {
+	case p.prev.kind == typecast:
+		p.context = typeName
+	case p.prev.word.is(keyAs), p.prev.word.is(keyOrdinality) && p.prev2.word.is(keyWith):
+		p.context = aliasName
+	case p.prev.kind == closeParen && p.closed != onGroup:
+		p.context = afterName
+	default:
+		p.context = anyName
+	}
+}
+
+// isTemporary reports a schema of temporary tables: pg_temp, pg_temp_3.
+func (p *parser) isTemporary(t token) bool {
+	const schema = "pg_temp"
+	text := strings.Trim(p.text[t.pos:t.end], `"`)
+	return len(text) >= len(schema) && strings.EqualFold(text[:len(schema)], schema) &&
+		(len(text) == len(schema) || text[len(schema)] == '_')
+}
+
+// obeysRules checks a name against the tables and functions of the rules. The
+// table is looked for in any place, the function in attribute notation (x.f).
+func (p *parser) obeysRules(t token) bool {
+	r := &p.classifier.rules
+	if len(r.tables) > 0 && r.tables.match(p.fullName(t)) {
+		return p.refuse(ReasonTable, t)
+	}
+	if len(r.writing) > 0 && p.parts > 1 && p.peek().kind != openParen {
+		if n := p.fullName(t); r.writing.match(name{last: n.last}) {
+			return p.refuse(ReasonFunction, t)
+		}
+	}
+	return true
+}
+
+// fullName returns the latest name, whose last part is t. The schema is empty
+// if there is none or it is not a name.
+func (p *parser) fullName(t token) name {
+	last, _ := p.nameText(t)
+	if p.parts == 1 {
+		return name{last: last}
+	}
+	schema, _ := p.nameText(p.qualifier)
+	return name{schema: schema, last: last}
+}
+
+// placeholder takes GORM's ? or @name. A list of values is put in with
+// parentheses, which after a name would be a call.
+func (p *parser) placeholder(t token) bool {
+	if !p.mayOpen() {
+		return p.refuse(ReasonPlaceholder, p.prev)
+	}
+	return true
+}
+
+// open takes an opening parenthesis.
+func (p *parser) open(t token) bool {
+	if kind := p.opens; kind != plainGroup {
+		p.opens = plainGroup
+		return p.push(kind, t)
+	}
+	if p.prev.kind == placeholder {
+		return p.refuse(ReasonPlaceholder, t)
+	}
+	if !p.mayOpen() {
+		return p.refuse(ReasonFunction, p.prev)
+	}
+	return p.push(p.groupKind(), t)
+}
+
+// groupKind returns what a parenthesis after the latest token holds.
+func (p *parser) groupKind() groupKind {
+	if p.prev.kind != word || p.parts > 1 {
+		return plainGroup
+	}
+	switch p.prev.word.key() {
+	case keyOn:
+		return onGroup
+	case keySubstring:
+		return substringGroup
+	case keyJSONTable:
+		return jsonGroup
+	case keyColumns:
+		return columnsGroup
+	case keySets:
+		return setsGroup
+	}
+	return plainGroup
+}

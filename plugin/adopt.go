@@ -1,0 +1,97 @@
+package rywplugin
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"github.com/gorm-ryw/gorm-ryw/policy"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
+	"gorm.io/gorm"
+)
+
+const notOurPool = "its pool was not opened by this plugin (Config.TrustPools accepts it)"
+
+// seePools is told by dbresolver, through the policy, which pools are
+// alternatives to each other.
+func (p *Plugin) seePools(pools []gorm.ConnPool) {
+	first, ok := pools[0].(*sql.DB)
+	if !ok {
+		return
+	}
+	if k := p.router.Pools.Lookup(first); k != nil && (k.Set == nil || len(k.Set.Replicas) == len(pools)) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	same := func(have []gorm.ConnPool) bool { return &have[0] == &pools[0] }
+	if !slices.ContainsFunc(p.seen, same) {
+		p.seen = append(p.seen, pools)
+	}
+}
+
+// adopt takes up a pool that dbresolver opened: a source, or a replica and with
+// it the alternatives that were seen.
+func (p *Plugin) adopt(pool, source *sql.DB) *policy.Pool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if k := p.router.Pools.Lookup(pool); k != nil || p.closed {
+		return k
+	}
+	primary := p.router.Pools.Lookup(source)
+	if primary == nil {
+		p.adoptSource(source)
+		primary = p.router.Pools.Lookup(source)
+	}
+	if pool == source || primary.Replica != nil {
+		return primary
+	}
+	p.adoptReplicas(primary.Group, p.alternatives(pool))
+	return p.router.Pools.Lookup(pool)
+}
+
+func (p *Plugin) adoptSource(pool *sql.DB) {
+	src := fromPool(fmt.Sprintf("source %d", len(p.groups)), pool)
+	g := watcher.NewGroup(p.cfg.watching(), src.name, src.dial)
+	src.named(g.Primary)
+	p.groups = append(p.groups, g)
+	p.router.Pools.AddPrimary(pool, g)
+}
+
+// alternatives returns the set that pool was seen in, or pool alone.
+func (p *Plugin) alternatives(pool *sql.DB) []*sql.DB {
+	for _, pools := range p.seen {
+		var set []*sql.DB
+		for _, cp := range pools {
+			if db, ok := cp.(*sql.DB); ok {
+				set = append(set, db)
+			}
+		}
+		if slices.Contains(set, pool) {
+			return set
+		}
+	}
+	return []*sql.DB{pool}
+}
+
+func (p *Plugin) adoptReplicas(g *watcher.Group, pools []*sql.DB) {
+	untrusted := notOurPool
+	if p.cfg.TrustPools {
+		untrusted = ""
+	}
+	var replicas []*policy.Replica
+	for _, pool := range pools {
+		if k := p.router.Pools.Lookup(pool); k != nil && k.Replica != nil {
+			replicas = append(replicas, k.Replica)
+			continue
+		}
+		src := fromPool(fmt.Sprintf("replica %d", len(g.Replicas())), pool)
+		node := g.Add(src.name, src.dial, untrusted)
+		src.named(node)
+		replicas = append(replicas, &policy.Replica{Node: node, Pool: pool})
+	}
+	p.router.Pools.AddSet(g, replicas)
+	if untrusted != "" {
+		p.cfg.Logger.Warn("gorm-ryw: replicas serve no token reads", "reason", untrusted, "pools", len(pools))
+	}
+}

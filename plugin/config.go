@@ -1,0 +1,182 @@
+package rywplugin
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/gorm-ryw/gorm-ryw/callbacks"
+	"github.com/gorm-ryw/gorm-ryw/internal/sqlread"
+	"github.com/gorm-ryw/gorm-ryw/policy"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
+	"gorm.io/gorm"
+)
+
+// What a read without hint and session gets.
+const (
+	// Strong sends it to the primary.
+	Strong = policy.DefaultStrong
+	// StaleOK sends it to any healthy replica, as dbresolver does.
+	StaleOK = policy.DefaultStaleOK
+)
+
+// Defaults of Config.
+const (
+	DefaultMaxWait        = policy.DefaultWait
+	DefaultMaxTokenAge    = policy.DefaultMaxTokenAge
+	DefaultCaptureTimeout = callbacks.DefaultCaptureTimeout
+	DefaultProbeInterval  = watcher.DefaultIdleInterval
+	DefaultProbeTimeout   = watcher.DefaultProbeTimeout
+)
+
+// NoWait as MaxWait sends a read to the primary at once when no replica has
+// caught up.
+const NoWait time.Duration = -1
+
+// AnyAge as MaxTokenAge accepts tokens however old.
+const AnyAge time.Duration = -1
+
+// Config configures a Plugin. The zero value is valid: it captures writes as
+// marks and routes what an existing dbresolver is given Policy for.
+type Config struct {
+	// Replicas are opened by the plugin, which registers them with dbresolver.
+	// A replica that is down does not keep the application from starting. Empty:
+	// none, or those of an existing dbresolver. To be used with dialectors of
+	// gorm.io/driver/postgres that have a DSN.
+	Replicas []gorm.Dialector
+
+	// Default is what a read with neither hint nor session gets. Zero: Strong.
+	Default policy.Default
+
+	// Balancer chooses among replicas that may all serve. Nil: the less busy of
+	// two drawn at random (policy.LeastBusy).
+	Balancer policy.Balancer
+
+	// MaxWait bounds how long a read waits for a replica to catch up before the
+	// primary serves it. Zero: DefaultMaxWait. NoWait: not at all.
+	MaxWait time.Duration
+
+	// MaxTokenAge is the age from which on a token is not judged any more: the
+	// primary serves. Zero: DefaultMaxTokenAge. AnyAge: no limit.
+	MaxTokenAge time.Duration
+
+	// CaptureTimeout bounds how long a write waits for its position after the
+	// commit; past it the write is marked instead, which the next read
+	// resolves. Zero: DefaultCaptureTimeout.
+	CaptureTimeout time.Duration
+
+	// ProbeInterval is the least time between questions to a server while no
+	// read waits for it. Zero: DefaultProbeInterval.
+	ProbeInterval time.Duration
+
+	// ProbeTimeout bounds one question, connecting included. Zero:
+	// DefaultProbeTimeout.
+	ProbeTimeout time.Duration
+
+	// Cluster tells clusters apart that have the same system identifier: clones
+	// of one base backup. Every process that uses the cluster must be given the
+	// same name, or none. Empty: none.
+	Cluster string
+
+	// TrustPools lets pools that this plugin did not open serve token reads,
+	// although nothing proves which server their connections are to. Set it only
+	// where each replica's address leads to exactly one server.
+	TrustPools bool
+
+	// SafeFunctions are SQL functions of yours, or of extensions, that only
+	// read: statements calling them may go to a replica. Unknown functions go to
+	// the primary. Lower case, with or without schema.
+	SafeFunctions []string
+
+	// WritingFunctions are SQL functions that must not run on a replica even
+	// though they are known as harmless. They win over SafeFunctions.
+	WritingFunctions []string
+
+	// PrimaryTables are tables whose reads always go to the primary.
+	PrimaryTables []string
+
+	// Logger gets the plugin's own messages: nothing per query. Nil:
+	// slog.Default.
+	Logger *slog.Logger
+
+	_ struct{}
+}
+
+// ErrConfig is the error of db.Use for a Config that makes no sense; the message
+// starts with the field's name.
+var ErrConfig = errors.New("gorm-ryw: invalid configuration")
+
+func (c Config) withDefaults() Config {
+	setDefault(&c.MaxWait, DefaultMaxWait)
+	setDefault(&c.MaxTokenAge, DefaultMaxTokenAge)
+	setDefault(&c.CaptureTimeout, DefaultCaptureTimeout)
+	setDefault(&c.ProbeInterval, DefaultProbeInterval)
+	setDefault(&c.ProbeTimeout, DefaultProbeTimeout)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+func setDefault(d *time.Duration, def time.Duration) {
+	if *d == 0 {
+		*d = def
+	}
+}
+
+// validate checks the fields after defaults were applied, singly and in pairs.
+func (c Config) validate() error {
+	for i, d := range c.Replicas {
+		if d == nil {
+			return invalid("Replicas[%d]: have nil, want a dialector", i)
+		}
+	}
+	for _, f := range []struct {
+		name    string
+		d       time.Duration
+		special time.Duration
+	}{
+		{"MaxWait", c.MaxWait, NoWait}, {"MaxTokenAge", c.MaxTokenAge, AnyAge},
+		{"CaptureTimeout", c.CaptureTimeout, 0}, {"ProbeInterval", c.ProbeInterval, 0},
+		{"ProbeTimeout", c.ProbeTimeout, 0},
+	} {
+		if f.d < 0 && f.d != f.special {
+			return invalid("%s: have %s, want more than 0", f.name, f.d)
+		}
+	}
+	switch {
+	case c.Default != Strong && c.Default != StaleOK:
+		return invalid("Default: have %s, want Strong or StaleOK", c.Default)
+	case c.TrustPools && len(c.Replicas) > 0:
+		return invalid("TrustPools: is set together with Replicas, whose connections are proven; want one of them")
+	case c.ProbeTimeout < time.Millisecond:
+		return invalid("ProbeTimeout: have %s, want 1ms or more", c.ProbeTimeout)
+	}
+	return nil
+}
+
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrConfig, fmt.Sprintf(format, args...))
+}
+
+func (c Config) settings() policy.Settings {
+	return policy.Settings{
+		Default: c.Default, Balancer: c.Balancer,
+		Wait: max(c.MaxWait, 0), MaxTokenAge: max(c.MaxTokenAge, 0),
+	}
+}
+
+func (c Config) watching() watcher.Config {
+	return watcher.Config{IdleInterval: c.ProbeInterval, ProbeTimeout: c.ProbeTimeout, Name: c.Cluster}
+}
+
+func (c Config) classifier() (*sqlread.Classifier, error) {
+	cl, err := sqlread.New(sqlread.Rules{
+		SafeFunctions: c.SafeFunctions, WritingFunctions: c.WritingFunctions, PrimaryTables: c.PrimaryTables,
+	})
+	if err != nil {
+		return nil, invalid("%s", err)
+	}
+	return cl, nil
+}

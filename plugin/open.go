@@ -1,0 +1,118 @@
+package rywplugin
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/gorm-ryw/gorm-ryw/internal/pgdial"
+	"github.com/gorm-ryw/gorm-ryw/policy"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
+	"github.com/jackc/pgx/v5"
+	"gorm.io/driver/postgres"
+	"gorm.io/gorm"
+	"gorm.io/plugin/dbresolver"
+)
+
+// source is where a node's own connections come from.
+type source struct {
+	name string
+	dial watcher.Dial
+	node *watcher.Node // told its name once that is known
+	pg   *pgdial.Source
+}
+
+// named has the node renamed when a pool's first connection tells its address.
+func (s *source) named(n *watcher.Node) { s.node = n }
+
+// sourceOf returns how to connect to what a dialector or, failing that, a pool
+// connects to. It does not connect.
+func sourceOf(d gorm.Dialector, pool *sql.DB) (*source, error) {
+	if pd, ok := d.(*postgres.Dialector); ok {
+		pg, err := pgdial.FromConfig(pd.Config)
+		if err == nil {
+			return &source{name: pg.Name(), dial: pg.Dial, pg: pg}, nil
+		}
+		if !errors.Is(err, pgdial.ErrNoDSN) || pool == nil {
+			return nil, err
+		}
+	}
+	if pool == nil {
+		return nil, fmt.Errorf("dialector is %T: want one of gorm.io/driver/postgres with a DSN", d)
+	}
+	return fromPool("pool", pool), nil
+}
+
+// fromPool connects to wherever the pool's connections were opened to. The
+// address becomes known with the first one.
+func fromPool(name string, pool *sql.DB) *source {
+	s := &source{name: name}
+	var mu sync.Mutex
+	var pg *pgdial.Source
+	s.dial = func(ctx context.Context) (*pgx.Conn, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if pg == nil {
+			found, err := pgdial.FromPool(ctx, pool)
+			if err != nil {
+				return nil, err
+			}
+			pg = found
+			if s.node != nil {
+				s.node.Rename(pg.Name())
+			}
+		}
+		conn, err := pg.Dial(ctx)
+		if err != nil {
+			pg = nil // credentials may have changed: ask the pool again
+		}
+		return conn, err
+	}
+	return s
+}
+
+// openReplicas opens Config.Replicas and registers them with dbresolver. No
+// connection is made: a replica that is down is found so by its watcher.
+func (p *Plugin) openReplicas(db *gorm.DB) error {
+	if len(p.cfg.Replicas) == 0 {
+		return nil
+	}
+	if _, ok := db.Plugins[(&dbresolver.DBResolver{}).Name()]; ok {
+		return invalid("Replicas: dbresolver is registered already; give it the replicas, with Policy: ryw.Policy(), and leave Config.Replicas empty")
+	}
+	var replicas []*policy.Replica
+	var dialectors []gorm.Dialector
+	for i, d := range p.cfg.Replicas {
+		src, err := sourceOf(d, nil)
+		if err != nil {
+			return fmt.Errorf("Replicas[%d]: %w", i, err)
+		}
+		node := p.home.Add(src.name, src.dial, "")
+		pool := src.pg.OpenDB(node.Admit)
+		p.opened = append(p.opened, pool)
+		replicas = append(replicas, &policy.Replica{Node: node, Pool: pool})
+		dialectors = append(dialectors, opened{d, pool})
+	}
+	p.router.Pools.AddSet(p.home, replicas)
+	return db.Use(dbresolver.Register(dbresolver.Config{Replicas: dialectors, Policy: p.policy}))
+}
+
+// opened is a dialector whose pool is open already.
+type opened struct {
+	gorm.Dialector
+	pool *sql.DB
+}
+
+// Apply keeps GORM from connecting: dbresolver would fail if a replica is down.
+func (o opened) Apply(c *gorm.Config) error {
+	c.DisableAutomaticPing = true
+	return nil
+}
+
+// Initialize gives the handle that dbresolver makes its pool.
+func (o opened) Initialize(db *gorm.DB) error {
+	db.ConnPool = o.pool
+	return nil
+}

@@ -1,0 +1,128 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/gorm-ryw/gorm-ryw/token"
+)
+
+// Reason says why a read went where it went.
+type Reason uint8
+
+// The reasons. Those from Strong on end on the primary.
+const (
+	// Undecided is the reason of a statement that was not routed: a dry run, a
+	// transaction, a pool that is not known.
+	Undecided Reason = iota
+	// Anywhere: nothing was to be seen, any healthy replica served.
+	Anywhere
+	// CaughtUp: the replica had replayed what was to be seen.
+	CaughtUp
+	// SameNode: the replica had served the session's previous read.
+	SameNode
+	// Awaited: a replica caught up within the wait budget.
+	Awaited
+	// ByStrong: the query, the context or the default asked for the primary.
+	ByStrong
+	// ByDefault: there was neither hint nor session and the default is Strong.
+	ByDefault
+	// NotPure: the statement is not provably a pure read.
+	NotPure
+	// InWrite: a write's hooks are running, or a read-write transaction of the
+	// session is under way.
+	InWrite
+	// InTransaction: the statement ran inside a transaction or on a connection.
+	InTransaction
+	// NoReplicas: no replica is configured for the statement.
+	NoReplicas
+	// NoneHealthy: no replica is known to be healthy.
+	NoneHealthy
+	// NoneProven: no replica's position can be relied on.
+	NoneProven
+	// Behind: no replica caught up within the wait budget.
+	Behind
+	// OtherTimeline: the token is of another timeline than the replicas.
+	OtherTimeline
+	// UnknownCluster: which cluster this is, is not known yet.
+	UnknownCluster
+	// TokenAged: the token is older than the maximal age.
+	TokenAged
+	// TokenOverflow: the token was too large to name this cluster.
+	TokenOverflow
+	// MarkUnresolved: a write or read of unknown position could not be resolved.
+	MarkUnresolved
+	// ReplicaFailed: the replica that was chosen failed before the first row.
+	ReplicaFailed
+	// Canceled: the caller's context ended while waiting.
+	Canceled
+
+	reasons
+)
+
+var reasonNames = [reasons]string{
+	Undecided:      "not routed",
+	Anywhere:       "any healthy replica",
+	CaughtUp:       "replica has caught up",
+	SameNode:       "replica of the previous read",
+	Awaited:        "waited for replica",
+	ByStrong:       "strong",
+	ByDefault:      "default is strong",
+	NotPure:        "not provably a pure read",
+	InWrite:        "write under way",
+	InTransaction:  "in a transaction",
+	NoReplicas:     "no replica configured",
+	NoneHealthy:    "no healthy replica",
+	NoneProven:     "no replica with a proven position",
+	Behind:         "replicas are behind",
+	OtherTimeline:  "token is of another timeline",
+	UnknownCluster: "cluster not known yet",
+	TokenAged:      "token too old",
+	TokenOverflow:  "token names too many clusters",
+	MarkUnresolved: "position of an earlier write or read is not known",
+	ReplicaFailed:  "replica failed",
+	Canceled:       "context ended while waiting",
+}
+
+func (r Reason) String() string {
+	if r < reasons {
+		return reasonNames[r]
+	}
+	return "unknown reason"
+}
+
+// Reasons returns every reason, for counters.
+func Reasons() []Reason {
+	all := make([]Reason, reasons)
+	for i := range all {
+		all[i] = Reason(i)
+	}
+	return all
+}
+
+// Decision is where a read goes and why. The zero value is undecided.
+type Decision struct {
+	// Replica is nil when the primary serves.
+	Replica *Replica
+	Reason  Reason
+	// Level is what the read asked for after precedence.
+	Level Level
+	// Want is the position that was to be covered; zero for none.
+	Want token.Position
+	// Have is the node's position that was relied on; zero for none.
+	Have token.Position
+	// Incarnation is the replica's life that Have is of.
+	Incarnation token.Incarnation
+	// Age is how old the sample was that Have is from.
+	Age time.Duration
+	// Waited is the time spent waiting for a replica.
+	Waited time.Duration
+}
+
+// Gap is by how many bytes of WAL the position relied on was short of what was
+// wanted; zero when it covered it.
+func (d *Decision) Gap() uint64 {
+	if d.Want.LSN <= d.Have.LSN {
+		return 0
+	}
+	return uint64(d.Want.LSN - d.Have.LSN)
+}

@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/gorm-ryw/gorm-ryw/session"
+)
+
+// Level is how much a read must see. A larger one is stronger.
+type Level uint8
+
+// The levels.
+const (
+	// Unset asks for nothing in particular: the context, the session and then
+	// the configured default decide.
+	Unset Level = iota
+	// StaleOK may be answered by any healthy replica.
+	StaleOK
+	// ReadYourWrites must see what a token and the session cover.
+	ReadYourWrites
+	// Strong is answered by the primary.
+	Strong
+)
+
+func (l Level) String() string {
+	switch l {
+	case StaleOK:
+		return "stale ok"
+	case ReadYourWrites:
+		return "read your writes"
+	case Strong:
+		return "strong"
+	}
+	return "unset"
+}
+
+// Hint is what a query or a context asks for. It is immutable once it can be
+// seen by a query, but for its session.
+type Hint struct {
+	Level Level
+	// MaxStaleness bounds StaleOK; zero is no bound.
+	MaxStaleness time.Duration
+	// Session holds the token of ReadYourWrites and what was read under it, so
+	// that several queries made with one hint are monotonic among themselves.
+	Session *session.Session
+	// Err makes every query that carries the hint fail.
+	Err error
+}
+
+// And combines two hints on one query: the stronger level, the tighter bound,
+// all tokens, the first error.
+func (h *Hint) And(o *Hint) *Hint {
+	switch {
+	case h == nil || h == o:
+		return o
+	case o == nil:
+		return h
+	}
+	r := &Hint{Level: max(h.Level, o.Level), MaxStaleness: h.MaxStaleness, Session: h.Session, Err: h.Err}
+	if r.MaxStaleness == 0 || o.MaxStaleness > 0 && o.MaxStaleness < r.MaxStaleness {
+		r.MaxStaleness = o.MaxStaleness
+	}
+	if r.Err == nil {
+		r.Err = o.Err
+	}
+	switch {
+	case r.Session == nil:
+		r.Session = o.Session
+	case o.Session != nil:
+		r.Session = session.New(h.Session.Token(), o.Session.Token())
+	}
+	return r
+}
+
+// Default is what applies to a read with neither hint nor session.
+type Default uint8
+
+// The defaults.
+const (
+	// DefaultStrong sends such reads to the primary.
+	DefaultStrong Default = iota
+	// DefaultStaleOK sends them to any healthy replica, as dbresolver does.
+	DefaultStaleOK
+)
+
+func (d Default) String() string {
+	switch d {
+	case DefaultStrong:
+		return "Strong"
+	case DefaultStaleOK:
+		return "StaleOK"
+	}
+	return fmt.Sprintf("Default(%d)", uint8(d))
+}

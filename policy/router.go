@@ -1,0 +1,304 @@
+package policy
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
+	"github.com/gorm-ryw/gorm-ryw/session"
+	"github.com/gorm-ryw/gorm-ryw/token"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
+)
+
+// Defaults of Settings.
+const (
+	// DefaultWait is how long a read waits for a replica before the primary
+	// serves it.
+	DefaultWait = 10 * time.Millisecond
+	// DefaultMaxTokenAge is the age past which a token is not judged any more:
+	// the primary serves.
+	DefaultMaxTokenAge = 24 * time.Hour
+)
+
+// Settings are what a Router goes by. Immutable.
+type Settings struct {
+	Default     Default
+	Balancer    Balancer      // nil: LeastBusy
+	Wait        time.Duration // zero: do not wait
+	MaxTokenAge time.Duration // zero: any age
+}
+
+// Router makes decisions and counts them. Safe for concurrent use.
+type Router struct {
+	settings atomic.Pointer[Settings]
+	counts   [reasons]atomic.Int64
+	Pools    Pools
+}
+
+// NewRouter returns a router that goes by s.
+func NewRouter(s Settings) *Router {
+	if s.Balancer == nil {
+		s.Balancer = LeastBusy()
+	}
+	r := &Router{}
+	r.settings.Store(&s)
+	return r
+}
+
+// Settings returns what the router goes by.
+func (r *Router) Settings() *Settings { return r.settings.Load() }
+
+// Count returns how many reads went where they went for the given reason.
+func (r *Router) Count(why Reason) int64 { return r.counts[why].Load() }
+
+// Counted adds a decision that is final to the counters.
+func (r *Router) Counted(d Decision) { r.counts[d.Reason].Add(1) }
+
+// Request is one read that wants a node. It is reused: Reset it before use.
+type Request struct {
+	Set          *Set
+	Level        Level
+	MaxStaleness time.Duration
+	// Sessions are to be honoured: the hint's, the context's.
+	Sessions [2]*session.Session
+	// Prefer is the replica of the same query tree's earlier statement, taken
+	// if it qualifies.
+	Prefer *Replica
+	// Exclude is a replica that just failed.
+	Exclude *Replica
+
+	need  session.Need
+	cands []*Replica // scratch
+}
+
+// Reset forgets everything but the scratch space.
+func (q *Request) Reset() {
+	clear(q.cands[:cap(q.cands)])
+	*q = Request{cands: q.cands[:0]}
+}
+
+// Decide chooses where a read goes. It waits for a replica if none qualifies, at
+// most for the budget, and asks servers for their position where a mark needs
+// resolving. With a replica that has caught up it neither waits nor allocates.
+func (r *Router) Decide(ctx context.Context, q *Request) Decision {
+	d := Decision{Level: q.Level}
+	switch {
+	case q.Level == Strong:
+		d.Reason = ByStrong
+	case q.Set == nil || len(q.Set.Replicas) == 0:
+		d.Reason = NoReplicas
+	case q.Level == StaleOK:
+		r.decideStale(ctx, q, &d)
+	default:
+		r.decideToken(ctx, q, &d)
+	}
+	return d
+}
+
+func (r *Router) decideStale(ctx context.Context, q *Request, d *Decision) {
+	if q.MaxStaleness > 0 {
+		p, err := q.Set.Group.PositionSince(ctx, q.MaxStaleness)
+		if err != nil {
+			d.Reason = NoneHealthy
+			return
+		}
+		q.need.Position = p
+		d.Want = p
+		r.pickOrWait(ctx, q, d)
+		return
+	}
+	if rep := r.pick(q, func(st *watcher.State) bool { return st.Healthy }); rep != nil {
+		d.serve(rep, Anywhere)
+		return
+	}
+	d.Reason = NoneHealthy
+}
+
+func (r *Router) decideToken(ctx context.Context, q *Request, d *Decision) {
+	key := q.Set.Group.Key()
+	r.readNeed(q, key)
+	if q.need.None() {
+		r.decideStale(ctx, q, d)
+		return
+	}
+	switch {
+	case q.need.Open:
+		d.Reason = InWrite
+	case key.System == 0:
+		d.Reason = UnknownCluster
+	case q.need.Aged:
+		d.Reason = TokenAged
+	case q.need.Elsewhere:
+		d.Reason = TokenOverflow
+	case q.need.Marked && !r.resolveMarks(ctx, q, key):
+		d.Reason = MarkUnresolved
+	default:
+		r.decideReads(ctx, q, d, key)
+	}
+	d.Want = q.need.Want()
+}
+
+func (r *Router) readNeed(q *Request, key token.Key) {
+	q.need = session.Need{}
+	var oldest time.Time
+	if age := r.Settings().MaxTokenAge; age > 0 {
+		oldest = time.Now().Add(-age)
+	}
+	for _, s := range q.Sessions {
+		if s != nil {
+			s.Need(&q.need, key, oldest)
+		}
+	}
+}
+
+// resolveMarks turns marks into a position of the primary, asked for now, if
+// some replica could be that far.
+func (r *Router) resolveMarks(ctx context.Context, q *Request, key token.Key) bool {
+	if !q.anyProven() {
+		return false
+	}
+	s, err := q.Set.Group.Primary.Sample(ctx)
+	if err != nil || key.System != s.System {
+		return false
+	}
+	for _, ses := range q.Sessions {
+		if ses != nil {
+			ses.Advance(key, s.Position, s.Begun, false)
+		}
+	}
+	r.readNeed(q, key)
+	return !q.need.PrimaryOnly()
+}
+
+func (q *Request) anyProven() bool {
+	for _, rep := range q.Set.Replicas {
+		if rep != q.Exclude && rep.Node.State().Proven {
+			return true
+		}
+	}
+	return false
+}
+
+// decideReads honours reads of replicas whose position is not known: the node
+// that was read may serve again, others only past its position.
+func (r *Router) decideReads(ctx context.Context, q *Request, d *Decision, key token.Key) {
+	r.settleReads(q, key)
+	if reads := q.need.Reads(); len(reads) == 1 {
+		if rep := q.Set.find(reads[0].Node); rep != nil && rep != q.Exclude {
+			if st := rep.Node.State(); st.Incarnation == reads[0].Node && q.covered(st) {
+				d.rely(rep, st, SameNode)
+				return
+			}
+		}
+	}
+	if len(q.need.Reads()) > 0 && !r.askReads(ctx, q, key) {
+		d.Reason = MarkUnresolved
+		return
+	}
+	r.pickOrWait(ctx, q, d)
+}
+
+// settleReads turns reads into floors where the watcher has asked the node since.
+func (r *Router) settleReads(q *Request, key token.Key) {
+	settled := false
+	for _, nr := range q.need.Reads() {
+		rep := q.Set.find(nr.Node)
+		if rep == nil {
+			continue
+		}
+		if st := rep.Node.State(); st.Incarnation == nr.Node && st.Begun > nr.At && !st.Failed {
+			q.settle(nr, st.Sample)
+			settled = true
+		}
+	}
+	if settled {
+		r.readNeed(q, key)
+	}
+}
+
+func (q *Request) settle(nr session.NodeRead, s watcher.Sample) {
+	for _, ses := range q.Sessions {
+		if ses != nil {
+			ses.SettleRead(nr.Key, nr.Node, s.Position, s.Begun)
+		}
+	}
+}
+
+// askReads asks the nodes that were read for their positions. A node that is in
+// another life by now, or not there, is replaced by the primary.
+func (r *Router) askReads(ctx context.Context, q *Request, key token.Key) bool {
+	for _, nr := range q.need.Reads() {
+		rep := q.Set.find(nr.Node)
+		if rep != nil {
+			if s, err := rep.Node.Sample(ctx); err == nil && s.Incarnation == nr.Node {
+				q.settle(nr, s)
+				continue
+			}
+		}
+		for _, ses := range q.Sessions {
+			if ses != nil {
+				ses.LoseNode(nr.Key, nr.Node)
+			}
+		}
+	}
+	r.readNeed(q, key)
+	if q.need.Marked && !r.resolveMarks(ctx, q, key) {
+		return false
+	}
+	return len(q.need.Reads()) == 0 && !q.need.PrimaryOnly()
+}
+
+// covered reports whether a state proves that its node has replayed what is to
+// be seen, reads of unknown position aside.
+func (q *Request) covered(st *watcher.State) bool {
+	n := &q.need
+	if !st.Proven || st.Failed || st.Position.LSN < n.Position.LSN || st.Position.LSN < n.Bare {
+		return false
+	}
+	if n.Position.Timeline != 0 && n.Position.Timeline != st.Position.Timeline {
+		return false
+	}
+	return n.Bare == 0 || st.Position.Timeline == q.Set.Group.Primary.State().Position.Timeline
+}
+
+func (r *Router) pickOrWait(ctx context.Context, q *Request, d *Decision) {
+	rep := r.pick(q, q.covered)
+	if rep != nil {
+		if st := rep.Node.State(); q.covered(st) {
+			d.rely(rep, st, CaughtUp)
+			return
+		}
+	}
+	r.wait(ctx, q, d)
+}
+
+// pick chooses among the replicas whose state will do, or returns nil.
+func (r *Router) pick(q *Request, ok func(*watcher.State) bool) *Replica {
+	q.cands = q.cands[:0]
+	for _, rep := range q.Set.Replicas {
+		if rep == q.Exclude || !ok(rep.Node.State()) {
+			continue
+		}
+		if rep == q.Prefer {
+			return rep
+		}
+		q.cands = append(q.cands, rep)
+	}
+	switch len(q.cands) {
+	case 0:
+		return nil
+	case 1:
+		return q.cands[0]
+	}
+	return r.Settings().Balancer.Pick(q.cands)
+}
+
+// serve makes a healthy replica the choice without relying on its position.
+func (d *Decision) serve(rep *Replica, why Reason) { d.rely(rep, rep.Node.State(), why) }
+
+func (d *Decision) rely(rep *Replica, st *watcher.State, why Reason) {
+	d.Replica, d.Reason = rep, why
+	d.Have, d.Incarnation = st.Position, st.Incarnation
+	d.Age = mono.Now().Sub(st.Begun)
+}

@@ -1,0 +1,134 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
+	"github.com/gorm-ryw/gorm-ryw/token"
+)
+
+// The methods of this file are how capture and routing tell a session what
+// happened. Applications have no need of them.
+
+// Advance records a position of the primary of cluster key, taken by a query
+// that began at begun: after whatever the session did there before. It is the
+// position of a write when wrote is set or when a write of unknown position was
+// marked, otherwise a floor for later reads. Marks set and nodes read before
+// begun are thereby resolved.
+func (s *Session) Advance(key token.Key, pos token.Position, begun mono.Instant, wrote bool) {
+	s.mu.Lock()
+	defer s.unlock()
+	old, _ := s.tok.Entry(key)
+	e := token.Entry{Key: key, Minted: time.Now(), Floor: pos}
+	if wrote || old.Wrote {
+		e.Floor, e.Write = token.Position{}, pos
+	}
+	e, _ = s.tok.With(e).Entry(key)
+	if begun > s.markedAt {
+		e.Wrote, e.SeenPrimary, e.BroadCovered = false, false, true
+		s.cover(key, begun)
+	}
+	s.tok = s.tok.Replace(e)
+	s.reads = slices.DeleteFunc(s.reads, func(r NodeRead) bool { return r.Key == key && r.At < begun })
+}
+
+// Renew is Advance for a read that went to the primary because the token had
+// outlived its maximal age: what was known of the cluster is replaced, not
+// merged, unless something new was marked meanwhile.
+func (s *Session) Renew(key token.Key, pos token.Position, begun mono.Instant) {
+	s.mu.Lock()
+	if begun > s.markedAt {
+		s.tok = s.tok.Replace(token.Entry{Key: key, Minted: time.Now(), Floor: pos})
+	}
+	s.mu.Unlock()
+	s.Advance(key, pos, begun, false)
+}
+
+// MarkWrote records an acknowledged write, or one whose outcome is unknown,
+// whose position is not known. The zero key stands for any cluster.
+func (s *Session) MarkWrote(key token.Key) { s.mark(key, token.Marks{Wrote: true}) }
+
+// MarkSawPrimary records a read of the primary whose position is not known.
+func (s *Session) MarkSawPrimary(key token.Key) { s.mark(key, token.Marks{SeenPrimary: true}) }
+
+func (s *Session) mark(key token.Key, m token.Marks) {
+	s.mu.Lock()
+	defer s.unlock()
+	s.tok = s.tok.Mark(key, m, time.Now())
+	s.markedAt = mono.Now()
+}
+
+// ReadNode records that a query had been answered by a replica by the time at.
+func (s *Session) ReadNode(key token.Key, node token.Incarnation, at mono.Instant) {
+	s.mu.Lock()
+	defer s.unlock()
+	s.noteRead(key, node, at)
+}
+
+func (s *Session) noteRead(key token.Key, node token.Incarnation, at mono.Instant) {
+	for i := range s.reads {
+		if r := &s.reads[i]; r.Key == key && r.Node == node {
+			r.At = max(r.At, at)
+			return
+		}
+	}
+	if len(s.reads) == MaxReads {
+		s.tok = s.tok.Mark(key, token.Marks{SeenPrimary: true}, time.Now())
+		s.markedAt = mono.Now()
+		s.reads = slices.DeleteFunc(s.reads, func(r NodeRead) bool { return r.Key == key })
+		return
+	}
+	s.reads = append(s.reads, NodeRead{Key: key, Node: node, At: at})
+}
+
+// SettleRead records the position of a replica that had been read, taken by a
+// query that began at begun. It becomes a floor if the query began after the
+// newest read of that node; otherwise nothing changes.
+func (s *Session) SettleRead(key token.Key, node token.Incarnation, pos token.Position, begun mono.Instant) {
+	s.mu.Lock()
+	defer s.unlock()
+	i := slices.IndexFunc(s.reads, func(r NodeRead) bool { return r.Key == key && r.Node == node })
+	if i < 0 || s.reads[i].At >= begun {
+		return
+	}
+	s.reads = slices.Delete(s.reads, i, i+1)
+	s.tok = s.tok.With(token.Entry{Key: key, Floor: pos, Minted: time.Now()})
+}
+
+// LoseNode turns the read of a node whose incarnation has ended into a read of
+// the primary of unknown position, which covers whatever that node had shown.
+func (s *Session) LoseNode(key token.Key, node token.Incarnation) {
+	s.mu.Lock()
+	defer s.unlock()
+	i := slices.IndexFunc(s.reads, func(r NodeRead) bool { return r.Key == key && r.Node == node })
+	if i < 0 {
+		return
+	}
+	s.reads = slices.Delete(s.reads, i, i+1)
+	s.tok = s.tok.Mark(key, token.Marks{SeenPrimary: true}, time.Now())
+	s.markedAt = mono.Now()
+}
+
+// BeginWrite notes that a read-write transaction of this session is under way:
+// until EndWrite the session's reads outside it go to the primary.
+func (s *Session) BeginWrite() { s.addOpen(1) }
+
+// EndWrite ends what BeginWrite began.
+func (s *Session) EndWrite() { s.addOpen(-1) }
+
+func (s *Session) addOpen(n int) {
+	s.mu.Lock()
+	s.open += n
+	s.mu.Unlock()
+}
+
+func (s *Session) cover(key token.Key, begun mono.Instant) {
+	for i := range s.covered {
+		if c := &s.covered[i]; c.key == key {
+			c.begun = max(c.begun, begun)
+			return
+		}
+	}
+	s.covered = append(s.covered, coverage{key, begun})
+}

@@ -1,0 +1,168 @@
+package watcher
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gorm-ryw/gorm-ryw/token"
+)
+
+// Defaults of Config.
+const (
+	DefaultIdleInterval = time.Second
+	DefaultWaitInterval = time.Millisecond
+	DefaultProbeTimeout = time.Second
+)
+
+// Config says how a group is watched. Zero fields take the defaults.
+type Config struct {
+	// IdleInterval is the shortest time between probes of a node that nobody
+	// waits for. Up to a quarter is added at random.
+	IdleInterval time.Duration
+	// WaitInterval is the time between probes of a node that somebody waits for.
+	WaitInterval time.Duration
+	// ProbeTimeout ends a probe, connecting included.
+	ProbeTimeout time.Duration
+	// Name tells clusters with the same system identifier apart; usually empty.
+	Name string
+}
+
+func (c Config) withDefaults() Config {
+	if c.IdleInterval == 0 {
+		c.IdleInterval = DefaultIdleInterval
+	}
+	if c.WaitInterval == 0 {
+		c.WaitInterval = DefaultWaitInterval
+	}
+	if c.ProbeTimeout == 0 {
+		c.ProbeTimeout = DefaultProbeTimeout
+	}
+	return c
+}
+
+// Group is one cluster: a primary and the replicas that follow it. Safe for
+// concurrent use.
+type Group struct {
+	// Primary is the node that takes the writes.
+	Primary *Node
+
+	cfg  Config
+	name uint64
+	key  atomic.Pointer[token.Key]
+
+	mu       sync.Mutex // protects publishing, and replicas while one is added
+	replicas []*Node
+	past     history
+	closed   bool
+	changed  atomic.Pointer[chan struct{}] // closed and replaced by each publication
+}
+
+// NewGroup returns the group of one primary. Nothing runs until a node is
+// started or asked.
+func NewGroup(cfg Config, primary string, dial Dial) *Group {
+	g := &Group{cfg: cfg.withDefaults(), name: token.NameHash(cfg.Name)}
+	g.key.Store(&token.Key{Name: g.name})
+	ch := make(chan struct{})
+	g.changed.Store(&ch)
+	g.Primary = newNode(g, primary, Primary, dial)
+	return g
+}
+
+// Add adds a replica and starts to probe it, and the primary with it. A reason
+// why its pool's connections cannot be proven to be to the server that is probed
+// keeps it from serving token reads; empty means that they are.
+func (g *Group) Add(name string, dial Dial, untrusted string) *Node {
+	n := newNode(g, name, Replica, dial)
+	if untrusted != "" {
+		n.untrusted.Store(&untrusted)
+	}
+	g.mu.Lock()
+	g.replicas = append(g.replicas, n)
+	n.closed = g.closed
+	g.mu.Unlock()
+	g.Primary.Start()
+	n.Start()
+	return n
+}
+
+// Replicas returns the nodes that were added.
+func (g *Group) Replicas() []*Node {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]*Node(nil), g.replicas...)
+}
+
+// Key is the key of this cluster's entry in tokens, as far as it is known. The
+// system identifier becomes known with the first answer of the primary.
+func (g *Group) Key() token.Key { return *g.key.Load() }
+
+// Known reports whether the system identifier is known.
+func (g *Group) Known() bool { return g.key.Load().System != 0 }
+
+// Changed returns a channel that is closed when any node's state is published
+// next.
+func (g *Group) Changed() <-chan struct{} { return *g.changed.Load() }
+
+// Demand makes the nodes be probed without pause until release is called.
+func (g *Group) Demand(nodes []*Node) (release func()) {
+	for _, n := range nodes {
+		n.demand.Add(1)
+		select {
+		case n.kick <- struct{}{}:
+		default:
+		}
+	}
+	return func() {
+		for _, n := range nodes {
+			n.demand.Add(-1)
+		}
+	}
+}
+
+// update replaces a node's state and tells who waits.
+func (g *Group) update(n *Node, next func(old *State) *State) {
+	g.mu.Lock()
+	st := next(n.state.Load())
+	n.state.Store(st)
+	if n.role == Primary {
+		g.primaryPublished(st)
+	}
+	ch := make(chan struct{})
+	old := g.changed.Swap(&ch)
+	g.mu.Unlock()
+	close(*old)
+}
+
+// primaryPublished judges the replicas anew by what the primary said.
+func (g *Group) primaryPublished(st *State) {
+	if st.Failed || st.Standby {
+		return
+	}
+	g.past.add(st.Sample)
+	news := g.key.Load().System != st.System
+	if news {
+		g.key.Store(&token.Key{System: st.System, Name: g.name})
+	}
+	for _, r := range g.replicas {
+		old := r.state.Load()
+		switch {
+		case old.Incarnation == 0 || old.Failed:
+		case news:
+			r.state.Store(r.judge(old.Sample, old))
+		default:
+			r.state.Store(old.compare(st.Sample))
+		}
+	}
+}
+
+// Close stops and joins everything that was started. Idempotent.
+func (g *Group) Close() {
+	g.mu.Lock()
+	g.closed = true
+	nodes := append([]*Node{g.Primary}, g.replicas...)
+	g.mu.Unlock()
+	for _, n := range nodes {
+		n.close()
+	}
+}
