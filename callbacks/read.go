@@ -22,10 +22,10 @@ func (l *Layer) routeRead(db *gorm.DB) {
 	}
 	stmt := db.Statement
 	hint := scopes.OnQuery(stmt)
-	if hint != nil && hint.Err != nil {
-		_ = db.AddError(hint.Err)
+	if err := hintError(hint, stmt.Context); err != nil {
+		_ = db.AddError(err)
 		if rows, ok := db.Get("rows"); ok && rows == false {
-			stmt.Dest = failrow.New(hint.Err)
+			stmt.Dest = failrow.New(err)
 		}
 		return
 	}
@@ -39,6 +39,16 @@ func (l *Layer) routeRead(db *gorm.DB) {
 	c := l.calls.Get().(*call)
 	c.db, c.base, c.known, c.hint = db, stmt.ConnPool, known, hint
 	stmt.ConnPool = c
+}
+
+// hintError is the error of the hint that applies: the query's or else the
+// context's.
+func hintError(query *policy.Hint, ctx context.Context) error {
+	_, ctxHint, _, _ := valuesOf(ctx)
+	if h := firstHint(query, ctxHint); h != nil {
+		return h.Err
+	}
+	return nil
 }
 
 // observe runs behind the query, before preloads: the sessions learn of the

@@ -51,8 +51,8 @@ func (l *Layer) openWrite(db *gorm.DB, implicit bool) {
 		rec.decision.Reason = policy.InTransaction
 	}
 	hint := scopes.OnQuery(stmt)
-	if hint != nil && hint.Err != nil {
-		_ = db.AddError(hint.Err)
+	if err := hintError(hint, rec.Context); err != nil {
+		_ = db.AddError(err)
 	}
 	rec.observeBy(hint)
 	stmt.Context = rec

@@ -90,7 +90,7 @@ func (p *Plugin) openReplicas(db *gorm.DB) error {
 			return fmt.Errorf("Replicas[%d]: %w", i, err)
 		}
 		node := p.home.Add(src.name, src.dial, "")
-		pool := src.pg.OpenDB(node.Admit)
+		pool := src.pg.OpenDB(node.Admit, node.Admitted)
 		p.opened = append(p.opened, pool)
 		replicas = append(replicas, &policy.Replica{Node: node, Pool: pool})
 		dialectors = append(dialectors, opened{d, pool})

@@ -25,7 +25,6 @@ func (t Token) Merge(o Token) Token {
 // ignored: it says something about entries that are not beside e; use Replace.
 func (t Token) With(e Entry) Token {
 	e = normal(e)
-	e.BroadCovered = false
 	if e.isEmpty() {
 		return t
 	}

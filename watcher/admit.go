@@ -19,8 +19,8 @@ const admitTimeout = 5 * time.Second
 
 // Admit checks a connection that was just opened for the application. After nil,
 // whatever position was ever published for the node holds on that connection
-// too: it is to the same incarnation, and that had replayed at least as far when
-// asked on this very connection. Otherwise the connection must be closed.
+// too: it is to the same incarnation, and that had replayed at least as far.
+// Otherwise the connection must be closed.
 //
 // A standby that crashed accepts connections before it is back at its old
 // position; Admit waits for it, and for the watcher to find the new incarnation,
@@ -35,55 +35,78 @@ func (n *Node) Admit(ctx context.Context, conn *pgx.Conn) error {
 		fmt.Errorf("admission timeout of %s passed", admitTimeout))
 	defer cancel()
 	p := &Probe{conn: conn}
-	reconnected := false
-	for {
-		changed := n.group.Changed()
+	for others := 0; ; {
+		before := p.Last().Incarnation
 		s, err := p.Take(ctx)
-		if err != nil {
+		switch {
+		case err != nil:
 			return fmt.Errorf("admit connection to %s: %w", n.Name(), causeOf(ctx, err))
-		}
-		st := n.State()
-		if st.admits(s) {
+		case s.Pooled:
+			return n.distrust(pooledReason)
+		case others > 1 && s.Incarnation == before:
+			// This server was alive before and after the watcher met another,
+			// on a connection that it had opened for that.
+			return n.distrust("several servers answer at this address")
+		case n.admits(conn, s):
 			return nil
 		}
 		seen, err := n.Sample(ctx)
 		switch {
-		case n.State().admits(s):
+		case n.admits(conn, s):
 			return nil
-		case err == nil && seen.Incarnation != s.Incarnation && reconnected:
-			return n.severalServers(s, seen)
 		case err == nil && seen.Incarnation != s.Incarnation:
+			others++
 			n.epoch.Add(1) // ask again on a new connection
-			reconnected = true
 			continue
 		}
-		if err := n.awaitChange(ctx, changed, s); err != nil {
+		if err := n.awaitChange(ctx, s); err != nil {
 			return err
 		}
 	}
 }
 
-// admits reports whether a connection that said s serves what st promises.
-func (st *State) admits(s Sample) bool {
-	return !st.Failed && st.Incarnation == s.Incarnation && !s.Pooled && s.Position.Compare(st.High) >= 0
+// Admitted reports whether a connection that was admitted may be used again.
+// Once another life of a server was published for the node, connections to the
+// one before prove nothing any more: if they still work, they are to another
+// server than the watcher's.
+func (n *Node) Admitted(conn *pgx.Conn) bool {
+	return n.untrusted.Load() != nil || conn.PgConn().CustomData()[livesKey] == n.lives.Load()
 }
 
-func (n *Node) severalServers(have, want Sample) error {
-	why := "several servers answer at this address"
-	if have.Pooled || want.Pooled {
-		why = "is behind a connection pooler"
+const livesKey = "gorm-ryw: lives of the node when the connection was admitted"
+
+// admits decides on a connection that said s.
+func (n *Node) admits(conn *pgx.Conn, s Sample) bool {
+	lives := n.lives.Load() // before the state, which may be of a later life
+	st := n.State()
+	// In one life the position never goes back, so that it is enough for the
+	// watcher to have seen it where it was.
+	reached := s.Position.Compare(st.High) >= 0 || st.Position.Compare(st.High) >= 0
+	if st.Failed || st.Incarnation != s.Incarnation || !reached {
+		return false
 	}
+	conn.PgConn().CustomData()[livesKey] = lives
+	return true
+}
+
+// distrust keeps the node from serving token reads for good.
+func (n *Node) distrust(why string) error {
 	if n.untrusted.CompareAndSwap(nil, &why) {
-		n.group.update(n, func(old *State) *State { return n.judge(old.Sample, old) })
+		n.group.update(n, func(old *State) *State {
+			if old.Incarnation == 0 {
+				return old
+			}
+			return n.judge(old.Sample, old)
+		})
 	}
 	return fmt.Errorf("admit connection to %s: %w: %s", n.Name(), ErrNotAdmitted, why)
 }
 
-func (n *Node) awaitChange(ctx context.Context, changed <-chan struct{}, s Sample) error {
+func (n *Node) awaitChange(ctx context.Context, s Sample) error {
 	timer := time.NewTimer(firstBackoff)
 	defer timer.Stop()
 	select {
-	case <-changed:
+	case <-n.group.Changed():
 	case <-timer.C:
 	case <-ctx.Done():
 		st := n.State()

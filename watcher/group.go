@@ -123,36 +123,37 @@ func (g *Group) Demand(nodes []*Node) (release func()) {
 // update replaces a node's state and tells who waits.
 func (g *Group) update(n *Node, next func(old *State) *State) {
 	g.mu.Lock()
-	st := next(n.state.Load())
+	old := n.state.Load()
+	st := next(old)
 	n.state.Store(st)
-	if n.role == Primary {
-		g.primaryPublished(st)
+	if n.role == Primary && st != old {
+		g.primaryPublished(old, st)
 	}
 	ch := make(chan struct{})
-	old := g.changed.Swap(&ch)
+	before := g.changed.Swap(&ch)
 	g.mu.Unlock()
-	close(*old)
+	close(*before)
 }
 
 // primaryPublished judges the replicas anew by what the primary said.
-func (g *Group) primaryPublished(st *State) {
-	if st.Failed || st.Standby {
+func (g *Group) primaryPublished(old, st *State) {
+	if !st.Healthy {
 		return
 	}
 	g.past.add(st.Sample)
-	news := g.key.Load().System != st.System
-	if news {
+	if g.Key().System != st.System {
 		g.key.Store(&token.Key{System: st.System, Name: g.name})
 	}
+	news := !old.Healthy || old.System != st.System || old.Position.Timeline != st.Position.Timeline
 	for _, r := range g.replicas {
-		old := r.state.Load()
-		switch {
-		case old.Incarnation == 0 || old.Failed:
-		case news:
-			r.state.Store(r.judge(old.Sample, old))
-		default:
-			r.state.Store(old.compare(st.Sample))
+		rs := r.state.Load()
+		if rs.Incarnation == 0 || rs.Failed {
+			continue
 		}
+		if news {
+			rs = r.judge(rs.Sample, rs)
+		}
+		r.state.Store(rs.compare(st.Sample))
 	}
 }
 

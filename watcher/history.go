@@ -16,8 +16,9 @@ type history struct {
 }
 
 type past struct {
-	begun mono.Instant
-	pos   token.Position
+	begun  mono.Instant
+	system uint64
+	pos    token.Position
 }
 
 const (
@@ -27,10 +28,13 @@ const (
 
 func (h *history) add(s Sample) {
 	last := h.at[(h.next+historySize-1)%historySize]
+	if last.begun != 0 && (last.system != s.System || last.pos.Timeline != s.Position.Timeline) {
+		*h, last = history{}, past{} // another history
+	}
 	if s.Begun.Sub(last.begun) < historyStep {
 		return
 	}
-	h.at[h.next] = past{s.Begun, s.Position}
+	h.at[h.next] = past{s.Begun, s.System, s.Position}
 	h.next = (h.next + 1) % historySize
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
+	"github.com/gorm-ryw/gorm-ryw/token"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -49,6 +50,8 @@ type Node struct {
 	state     atomic.Pointer[State]  // what routing reads; never nil
 	untrusted atomic.Pointer[string] // why its pool serves no token reads; nil when it may
 	epoch     atomic.Int32           // connections opened in an earlier epoch are given up
+	lives     atomic.Int64           // how often another life of a server was published
+	life      token.Incarnation      // the last of them; protected by group.mu
 
 	mu      sync.Mutex // protects everything down to lastErr
 	next    *batch     // the position query that callers may still join
@@ -261,6 +264,11 @@ func (p *Probe) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_ = p.conn.Close(ctx) // the connection is given up either way
+	// A query that failed leaves pgx waiting for the server's last words, for 15
+	// seconds. Without the socket that ends at once.
+	pc := p.conn.PgConn()
+	_ = pc.Conn().Close()
+	<-pc.CleanupDone()
 }
 
 // causeOf adds why ctx ended to an error that only says that it did.

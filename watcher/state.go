@@ -24,9 +24,20 @@ type State struct {
 	Failed bool
 	// At is when this was learnt.
 	At mono.Instant
-	// High is the highest position ever published for the node.
+	// High is the highest position ever published for the node while it was
+	// healthy.
 	High token.Position
+
+	diverged life // in which the node was found on another history
 }
+
+// life is the life of a server on one timeline.
+type life struct {
+	in       token.Incarnation
+	timeline uint32
+}
+
+func (s *Sample) life() life { return life{s.Incarnation, s.Position.Timeline} }
 
 // Publish takes up a sample that was taken elsewhere, as with a commit. It is
 // ignored unless it is of the server, and the life of it, that the node's own
@@ -46,16 +57,17 @@ func (n *Node) publish(s Sample) {
 		if !old.Failed && old.Begun > s.Begun {
 			return old
 		}
+		if s.Incarnation != n.life {
+			n.life = s.Incarnation
+			n.lives.Add(1) // before the state is to be seen
+		}
 		return n.judge(s, old)
 	})
 }
 
 // judge says what a sample is good for.
 func (n *Node) judge(s Sample, old *State) *State {
-	st := &State{Sample: s, At: s.Received, High: old.High}
-	if s.Position.Compare(st.High) > 0 {
-		st.High = s.Position
-	}
+	st := &State{Sample: s, At: s.Received, High: old.High, diverged: old.diverged}
 	if n.role == Primary {
 		st.Healthy = !s.Standby
 		st.Proven = st.Healthy
@@ -64,40 +76,68 @@ func (n *Node) judge(s Sample, old *State) *State {
 		}
 		return st
 	}
-	primary := n.group.Primary.State()
-	switch {
-	case !s.Standby:
-		st.Reason = "is not a standby"
-	case primary.System != 0 && primary.System != s.System:
-		st.Reason = fmt.Sprintf("is of another cluster: system identifier %d, want %d", s.System, primary.System)
-	case s.Position.Compare(old.High) < 0:
-		st.Reason = fmt.Sprintf("position went back to %s after a restart, was %s", s.Position, old.High)
-	case old.diverged(s):
-		st.Reason = old.Reason
-	case primary.System == 0:
-		st.Healthy = true
-		st.Reason = "the primary is not known yet"
-	case s.Pooled:
-		st.Healthy = true
-		st.Reason = "is behind a connection pooler"
-	default:
-		st.Healthy, st.Proven = true, true
+	if n.knownUnhealthy(st) {
+		return st
 	}
-	if st.Proven {
-		if why := n.untrusted.Load(); why != nil {
-			st.Proven, st.Reason = false, *why
-		}
+	st.Healthy, st.High = true, s.Position
+	st.Reason = n.whyUnproven(&s)
+	st.Proven = st.Reason == ""
+	if st.Reason == primaryGone && old.Proven && old.Incarnation == s.Incarnation {
+		// What it said before still holds; how far it got on which timeline
+		// since then, nobody can prove.
+		kept := *old
+		kept.At = s.Received
+		return &kept
 	}
 	return st
 }
 
-const divergedReason = "is ahead of the primary: on another history"
-
-// diverged reports whether the node had been found on another history in the
-// same life and on the same timeline.
-func (st *State) diverged(s Sample) bool {
-	return st.Reason == divergedReason && st.Incarnation == s.Incarnation && st.Position.Timeline == s.Position.Timeline
+// knownUnhealthy gives the reason why a replica may not serve any read.
+func (n *Node) knownUnhealthy(st *State) bool {
+	system := n.group.Key().System
+	switch {
+	case !st.Standby:
+		st.Reason = "is not a standby"
+	case system != 0 && system != st.System:
+		st.Reason = fmt.Sprintf("is of another cluster: system identifier %d, want %d", st.System, system)
+	case st.Position.Compare(st.High) < 0:
+		st.Reason = fmt.Sprintf("position went back to %s after a restart, was %s", st.Position, st.High)
+	case st.diverged == st.life():
+		st.Reason = divergedReason
+	default:
+		return false
+	}
+	return true
 }
+
+const primaryGone = "the primary does not answer as one"
+
+// whyUnproven says why the position of a healthy replica cannot be relied on;
+// empty if it can.
+func (n *Node) whyUnproven(s *Sample) string {
+	primary := n.group.Primary.State()
+	why := n.untrusted.Load()
+	switch {
+	case why != nil:
+		return *why
+	case s.Pooled:
+		return pooledReason
+	case !n.group.Known():
+		return "the primary is not known yet"
+	case !primary.Healthy:
+		return primaryGone
+	case primary.Position.Timeline != s.Position.Timeline:
+		// A standby's own word lags a promotion: having replayed timeline 1 it
+		// may be on timeline 2 by now, without the end of timeline 1.
+		return fmt.Sprintf("timeline is not proven: have %d, the primary's is %d",
+			s.Position.Timeline, primary.Position.Timeline)
+	}
+	return ""
+}
+
+const pooledReason = "is behind a connection pooler"
+
+const divergedReason = "is ahead of the primary: on another history"
 
 // compare finds a replica that is ahead of a position of the primary asked for
 // after the replica's own: no replica of the same history can be.
@@ -111,6 +151,7 @@ func (st *State) compare(primary Sample) *State {
 	}
 	next := *st
 	next.Healthy, next.Proven, next.Reason = false, false, divergedReason
+	next.diverged = st.life()
 	return &next
 }
 

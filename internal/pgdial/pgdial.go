@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,19 +27,36 @@ var ErrNoDSN = errors.New("dialector has no PostgreSQL connection string of its 
 
 // Source opens connections to one address. Safe for concurrent use.
 type Source struct {
-	name      string
-	connector driver.Connector
+	name string
+	cfg  *pgx.ConnConfig // never changed
+	opts []stdlib.OptionOpenDB
 }
 
 // FromConfig returns the source of what postgres.New(c) would connect to.
 // Errors do not contain the password.
 func FromConfig(c *postgres.Config) (*Source, error) {
+	cfg, opts, err := Parse(c)
+	if err != nil {
+		return nil, err
+	}
+	return New(cfg, opts...), nil
+}
+
+// New returns the source of connections with a configuration and the options of
+// pgx's database/sql driver.
+func New(cfg *pgx.ConnConfig, opts ...stdlib.OptionOpenDB) *Source {
+	return &Source{name: Name(cfg), cfg: cfg, opts: opts}
+}
+
+// Parse returns what postgres.New(c) would give pgx's database/sql driver to open
+// its pool with. Errors do not contain the password.
+func Parse(c *postgres.Config) (*pgx.ConnConfig, []stdlib.OptionOpenDB, error) {
 	if c.Conn != nil || c.DriverName != "" {
-		return nil, ErrNoDSN
+		return nil, nil, ErrNoDSN
 	}
 	cfg, err := pgx.ParseConfig(c.DSN)
 	if err != nil {
-		return nil, err // pgconn masks the password
+		return nil, nil, err // pgconn masks the password
 	}
 	if c.PreferSimpleProtocol {
 		cfg.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
@@ -48,7 +66,7 @@ func FromConfig(c *postgres.Config) (*Source, error) {
 		cfg.RuntimeParams["timezone"] = zone
 		opts = append(opts[:len(opts):len(opts)], stdlib.OptionAfterConnect(scanIn(zone)))
 	}
-	return &Source{name: Name(cfg), connector: stdlib.GetConnector(*cfg, opts...)}, nil
+	return cfg, opts, nil
 }
 
 // FromPool returns the source of an open pool of pgx's database/sql driver: what
@@ -72,7 +90,7 @@ func FromPool(ctx context.Context, db *sql.DB) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{name: Name(cfg), connector: stdlib.GetConnector(*cfg)}, nil
+	return New(cfg), nil
 }
 
 // Name is host and port of the first address, or the socket's path.
@@ -86,22 +104,50 @@ func Name(cfg *pgx.ConnConfig) string {
 // Name says where the source connects to, without credentials.
 func (s *Source) Name() string { return s.name }
 
-// Dial opens one connection outside of any pool.
+// Dial opens one connection outside of any pool. When a query on it is given up,
+// the server is not asked to cancel it: pgx would do that on a connection of its
+// own, in a goroutine that nobody can end while the server does not answer.
 func (s *Source) Dial(ctx context.Context) (*pgx.Conn, error) {
-	c, err := s.connector.Connect(ctx)
+	cfg := *s.cfg
+	var opened atomic.Bool
+	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if opened.Load() {
+			return nil, errNoCancel
+		}
+		return s.cfg.DialFunc(ctx, network, addr)
+	}
+	c, err := stdlib.GetConnector(cfg, s.opts...).Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
+	opened.Store(true)
 	return c.(*stdlib.Conn).Conn(), nil
 }
+
+var errNoCancel = errors.New("queries on this connection are not cancelled")
 
 // Check is called with each connection that a pool opens; an error closes it.
 type Check func(ctx context.Context, conn *pgx.Conn) error
 
-// OpenDB returns a pool whose connections have passed check. Like sql.Open it
-// does not connect.
-func (s *Source) OpenDB(check Check) *sql.DB {
-	return sql.OpenDB(&checked{Connector: s.connector, check: check})
+// Still is called with a connection before it is used again; false closes it.
+type Still func(conn *pgx.Conn) bool
+
+// OpenDB returns a pool whose connections have passed check, and still each time
+// they are used again. Like sql.Open it does not connect. An OptionShouldPing
+// among the source's options has no effect.
+func (s *Source) OpenDB(check Check, still Still) *sql.DB {
+	opts := append(s.opts[:len(s.opts):len(s.opts)], stdlib.OptionShouldPing(still.orClose))
+	return sql.OpenDB(&checked{Connector: stdlib.GetConnector(*s.cfg, opts...), check: check})
+}
+
+// orClose makes the driver find a connection dead that may not be used again:
+// its hook for a ping is the only one that no application needs for itself.
+func (still Still) orClose(ctx context.Context, p stdlib.ShouldPingParams) bool {
+	if !still(p.Conn) {
+		_ = p.Conn.Close(ctx) // given up either way
+		return true
+	}
+	return p.IdleDuration > time.Second // as the driver has it
 }
 
 type checked struct {

@@ -32,10 +32,10 @@ func (p *parser) isSyntax(t token) bool {
 		return p.isColumns()
 	case keyCube, keyRollup:
 		return p.isGrouping()
-	case keyInfix:
+	case keyILike:
 		return p.isOperand(p.prev2)
 	case keyJoin:
-		return before.is(keyJoinKind) || p.startsQuery(p.peek())
+		return before.is(keyJoinKind) || p.isOperand(p.prev2) || p.startsQuery(p.peek())
 	case keySampling:
 		return before.is(keyTableSample)
 	case keySets:
@@ -51,7 +51,7 @@ func (p *parser) isSyntax(t token) bool {
 // isColumns recognises COLUMNS ( of json_table: after a path or AS name.
 func (p *parser) isColumns() bool {
 	kind := p.top().kind
-	if kind != jsonGroup && kind != columnsGroup {
+	if kind != ownGroup && kind != columnsGroup {
 		return false
 	}
 	return p.prev2.kind == literal || p.prev3.word.is(keyAs)
@@ -72,10 +72,13 @@ func (p *parser) isGrouping() bool {
 // is an operator.
 func (p *parser) isOperand(t token) bool {
 	switch t.kind {
-	case quoted, literal, number, parameter, placeholder, closeParen, closeBracket:
+	case quoted, literal, number, parameter, placeholder, closeBracket:
 		return true
+	case closeParen:
+		return p.closed != onGroup
 	case word:
-		return !t.word.has(uncallable) && !t.word.is(keyBy, keyInfix, keyJoin, keyJoinKind, keyTableSample, keyZone)
+		return p.prev3.kind == dot || p.top().kind != ownGroup && !t.word.has(uncallable) &&
+			!t.word.is(keyBeforeOperand, keyBy, keyILike, keyJoin, keyTableSample, keyZone)
 	}
 	return false
 }

@@ -16,7 +16,7 @@ var pureFragments = []string{
 	// Where, with placeholders of GORM.
 	`id = ?`, `id = $1`, `id=@id`, `name = @name AND id > @id`, `name like ? or name ilike ?`, `name not ilike 'a'`,
 	`id in ?`, `id IN (?)`, `id not in ?`, `(id, name) in ?`, `id between ? and ?`, `id = any(?)`, `id in (@ids)`,
-	`deleted_at is ?`, `users.key is ?`, `lower(name) = lower(?)`, `name like ? escape ?`,
+	`deleted_at is null`, `users.key ilike ?`, `users.by ilike ?`, `lower(name) = lower(?)`, `name like ? escape '!'`, `? ilike ?`, `(a || b) ilike ?`,
 	`created_at > now() - interval ?`, `created_at at time zone ? > ?`, `tags @> ?`, `tags->>? = ?`, `tags->>'a'=?`, `a <@?`,
 	`?`, `? = ?`, `?::int`, `?::numeric(10,2) > ?`, `? , ?`, `- ?`, `coalesce(?, ?)`, `exists (?)`, `not exists (?)`,
 	`limit ? offset ?`, `order by ?`, `group by ?`, `values ?`, `row ?`, `date ?`, `lower ?`,
@@ -36,12 +36,12 @@ var refusedFragments = map[Reason][]string{
 	},
 	ReasonFunction: {
 		`nextval('s')`, `id = nextval(?)`, `my_function(id) > ?`, `my_table(?) as x`, `join my_function(?) x on true`, `field(id, ?)`,
-		`on (status) my_function(id)`, `on ((status)) my_function (id)`, `rollup(a)`, `lower(name), my_function(?)`, `a @@my_function('b')`, `join(1)`, `join (?) x on true`,
-		`x.nextval(?)`, `?.nextval('s')`, `? nextval('s')`, `@a nextval('s')`, `users u (a)`,
+		`on (status) my_function(id)`, `on ((status)) my_function (id)`, `rollup(a)`, `lower(name), my_function(?)`, `a @@ my_function('b')`, `join(1)`, `join (?) x on true`,
+		`x.nextval(?)`, `?.nextval`, `@a.nextval`, `.nextval`, `(?).nextval`, `?.nextval('s')`, `? nextval('s')`, `@a nextval('s')`, `users u (a)`,
 	},
 	ReasonPlaceholder: {
-		`nextval ?`, `nextval @a`, `nextval@a`, `id = nextval ?`, `?('s')`, `? ('s')`, `@f ('s')`, `@f('s')`, `a @@f('s')`, `x <@f ('s')`,
-		`public.nextval ?`, `"nextval" ?`, `ilike ?`, `a, ilike ?`, `is ?`, `tags ? 'a'`, `join ?`,
+		`nextval ?`, `nextval @a`, `nextval@a`, `id = nextval ?`, `?('s')`, `? ('s')`, `@f ('s')`, `@f('s')`, `a @@f('s')`, `a @@to_tsquery('s')`, `x <@f ('s')`,
+		`public.nextval ?`, `"nextval" ?`, `ilike ?`, `a, ilike ?`, `is ?`, `a is ?`, `a like ? escape ?`, `on (a) ilike ?`, `tags ? 'a'`, `join ?`,
 	},
 	ReasonUnterminated: {`id = 1 --`, `id = 1 -- for`, `--`, `/* a`, `id = 'a`, `"a`, `$$a`, `id = 1 /* /* */`},
 	ReasonUnbalanced:   {`id = 1)`, `(id = 1`, `) or (1 = 1`, `id = 1) or (1 = 1`, `a[1`, `1]`},

@@ -67,23 +67,27 @@ func (p *parser) name(t token) bool {
 	if p.isTemporary(t) {
 		return p.refuse(ReasonSession, t)
 	}
+	if p.applied && !p.isHarmless(t) {
+		return p.refuse(ReasonFunction, t)
+	}
 	return p.obeysRules(t)
 }
 
 // place notes the context of the name at hand, or that it continues one.
 func (p *parser) place() {
 	switch {
-	case p.prev.kind == dot && p.prev2.isName():
+	case p.prev.kind == dot && p.prev2.isName() && !p.applied:
 		p.parts++
 		p.qualifier = p.prev2
 		return
-	case p.prev.kind == dot: // (row).name
-		p.parts = 2
-		p.qualifier = token{}
+	case p.prev.kind == dot: // (expression).name
+		p.parts = 1
 		p.context = anyName
+		p.applied = true
 		return
 	}
 	p.parts = 1
+	p.applied = false
 	switch {
 	case p.prev.kind == typecast:
 		p.context = typeName
@@ -164,8 +168,8 @@ func (p *parser) groupKind() groupKind {
 		return onGroup
 	case keySubstring:
 		return substringGroup
-	case keyJSONTable:
-		return jsonGroup
+	case keyOwnGrammar:
+		return ownGroup
 	case keyColumns:
 		return columnsGroup
 	case keySets:

@@ -12,7 +12,7 @@ const (
 	bodyGroup                // the query of a WITH item
 	onGroup                  // ON (…): an expression may follow directly, after DISTINCT
 	substringGroup           // substring(… FROM … FOR …)
-	jsonGroup                // json_table(…)
+	ownGroup                 // json_table(…) and others with a grammar of their own
 	columnsGroup             // COLUMNS (…) of json_table
 	setsGroup                // GROUPING SETS (…)
 	bracketGroup             // […]
@@ -50,6 +50,10 @@ type parser struct {
 	parts     int
 	qualifier token
 	context   nameContext
+
+	// The latest name follows an expression and a dot, as in (x).f or a[1].f:
+	// the server takes it for a field, and where there is none for the call f(x).
+	applied bool
 
 	closed groupKind // the kind of the group that prev closed
 	opens  groupKind // what the present parenthesis has to hold, if not plainGroup

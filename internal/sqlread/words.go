@@ -40,6 +40,7 @@ const (
 	keyAll
 	keyAnalyze
 	keyAs
+	keyBeforeOperand // words, not reserved, after which an operand begins
 	keyBy
 	keyCharType // char, bit and the like, before "varying"
 	keyColumns
@@ -53,13 +54,12 @@ const (
 	keyGroup
 	keyGroupEnd // the clauses that may follow GROUP BY
 	keyGrouping
-	keyInfix // operators spelt as words that a user's function may be called, too
+	keyILike
 	keyInsert
 	keyInto
 	keyJoin
 	keyJoinKind // left, right, cross …
-	keyJSONTable
-	keyLock // what follows FOR in a lock clause
+	keyLock     // what follows FOR in a lock clause
 	keyMaterialized
 	keyMerge
 	keyNot
@@ -67,6 +67,7 @@ const (
 	keyOnly
 	keyOrder
 	keyOrdinality
+	keyOwnGrammar // functions whose arguments have words between them
 	keyPartition
 	keyRecursive
 	keyRollup
@@ -89,55 +90,57 @@ const (
 )
 
 var keyWords = map[wordKey]string{
-	keyAll:          "all",
-	keyAnalyze:      "analyze analyse",
-	keyAs:           "as",
-	keyBy:           "by",
-	keyCharType:     "bit char character nchar",
-	keyColumns:      "columns",
-	keyCube:         "cube",
-	keyCycle:        "cycle",
-	keyDelete:       "delete",
-	keyDistinct:     "distinct",
-	keyExplain:      "explain",
-	keyFor:          "for",
-	keyFrom:         "from",
-	keyGroup:        "group",
-	keyGroupEnd:     "except fetch having intersect limit offset union where window",
-	keyGrouping:     "grouping",
-	keyInfix:        "escape ilike is",
-	keyInsert:       "insert",
-	keyInto:         "into",
-	keyJoin:         "join",
-	keyJoinKind:     "cross full inner left natural outer right",
-	keyJSONTable:    "json_table",
-	keyLock:         "key no share",
-	keyMaterialized: "materialized",
-	keyMerge:        "merge",
-	keyNot:          "not",
-	keyOn:           "on",
-	keyOnly:         "only",
-	keyOrder:        "order",
-	keyOrdinality:   "ordinality",
-	keyPartition:    "partition",
-	keyRecursive:    "recursive",
-	keyRollup:       "rollup",
-	keySampling:     "bernoulli system",
-	keySearch:       "search",
-	keySelect:       "select",
-	keySet:          "set",
-	keySets:         "sets",
-	keyShow:         "show",
-	keySubstring:    "overlay substring",
-	keyTable:        "table",
-	keyTableSample:  "tablesample",
-	keyTime:         "time",
-	keyUpdate:       "update",
-	keyValues:       "values",
-	keyVarying:      "varying",
-	keyVerbose:      "verbose",
-	keyWith:         "with",
-	keyZone:         "zone",
+	keyAll:           "all",
+	keyAnalyze:       "analyze analyse",
+	keyAs:            "as",
+	keyBeforeOperand: "escape first groups is isnull like next notnull overlaps passing range rows similar",
+	keyBy:            "by",
+	keyCharType:      "bit char character nchar",
+	keyColumns:       "columns",
+	keyCube:          "cube",
+	keyCycle:         "cycle",
+	keyDelete:        "delete",
+	keyDistinct:      "distinct",
+	keyExplain:       "explain",
+	keyFor:           "for",
+	keyFrom:          "from",
+	keyGroup:         "group",
+	keyGroupEnd:      "except fetch having intersect limit offset union where window",
+	keyGrouping:      "grouping",
+	keyILike:         "ilike",
+	keyInsert:        "insert",
+	keyInto:          "into",
+	keyJoin:          "join",
+	keyJoinKind:      "cross full inner left natural outer right",
+	keyLock:          "key no share",
+	keyMaterialized:  "materialized",
+	keyMerge:         "merge",
+	keyNot:           "not",
+	keyOn:            "on",
+	keyOnly:          "only",
+	keyOrder:         "order",
+	keyOrdinality:    "ordinality",
+	keyOwnGrammar: "json_array json_arrayagg json_exists json_object json_objectagg json_query json_serialize " +
+		"json_table json_value xmlelement xmlexists xmlparse xmlpi xmlroot xmlserialize xmltable",
+	keyPartition:   "partition",
+	keyRecursive:   "recursive",
+	keyRollup:      "rollup",
+	keySampling:    "bernoulli system",
+	keySearch:      "search",
+	keySelect:      "select",
+	keySet:         "set",
+	keySets:        "sets",
+	keyShow:        "show",
+	keySubstring:   "overlay substring",
+	keyTable:       "table",
+	keyTableSample: "tablesample",
+	keyTime:        "time",
+	keyUpdate:      "update",
+	keyValues:      "values",
+	keyVarying:     "varying",
+	keyVerbose:     "verbose",
+	keyWith:        "with",
+	keyZone:        "zone",
 }
 
 // reservedWords are the reserved key words (appendix C of the manual, the same

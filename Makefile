@@ -1,0 +1,40 @@
+# `make` lists the targets.
+GOLANGCI_VERSION := v2.15.0
+GOBIN            := $(shell go env GOPATH)/bin
+GOLANGCI         := $(GOBIN)/golangci-lint
+MODULES          := . rywtest suite_test examples bench
+
+.PHONY: help
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+.PHONY: postgres
+postgres: ## Check that PostgreSQL's binaries are here, or say how to get them
+	@go run ./rywtest/cmd/findpg
+
+.PHONY: test
+test: ## Run every test of every module, with the race detector
+	go test -race work
+
+.PHONY: quickstart
+quickstart: ## Watch a primary and two replicas at work
+	go run ./examples/quickstart
+
+.PHONY: bench
+bench: ## Print the figures
+	go run ./bench
+
+.PHONY: lint
+lint: $(GOLANGCI) ## Check style and structure
+	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run ./...) || exit 1; done
+
+.PHONY: fmt
+fmt: $(GOLANGCI) ## Format the code
+	@for m in $(MODULES); do (cd $$m && $(GOLANGCI) fmt ./...) || exit 1; done
+
+.PHONY: tidy
+tidy: ## Bring every go.mod up to date
+	@for m in $(MODULES); do (cd $$m && go mod tidy) || exit 1; done
+
+$(GOLANGCI):
+	go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

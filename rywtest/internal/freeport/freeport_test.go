@@ -1,0 +1,52 @@
+package freeport
+
+import (
+	"net"
+	"testing"
+)
+
+func TestReservedPortIsNotGivenTwice(t *testing.T) {
+	p, err := Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if q := try(p.Number()); q != nil {
+		t.Fatalf("port %d was reserved twice", p.Number())
+	}
+	p.Release()
+	q := try(p.Number())
+	if q == nil {
+		t.Fatalf("port %d is still reserved after Release", p.Number())
+	}
+	q.Release()
+}
+
+func TestReservedPortCanBeListenedOn(t *testing.T) {
+	p, err := Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Release()
+	l, err := net.Listen("tcp", p.Addr())
+	if err != nil {
+		t.Fatalf("a reserved port must be free for its owner: %v", err)
+	}
+	l.Close()
+}
+
+func TestForeignListenerIsAvoided(t *testing.T) {
+	p, err := Reserve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", p.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p.Release()
+	if q := try(p.Number()); q != nil {
+		q.Release()
+		t.Fatalf("port %d was reserved while somebody listens on it", p.Number())
+	}
+}

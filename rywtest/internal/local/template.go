@@ -1,0 +1,161 @@
+//go:build linux || darwin
+
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/backend"
+)
+
+// CacheEnvVar names the folder of the templates, before the user's cache folder.
+const CacheEnvVar = "RYWTEST_CACHE"
+
+// templateFormat changes when templates are made differently.
+const templateFormat = "1"
+
+// initialConf is the postgresql.conf of initdb, which ours includes.
+const initialConf = "initdb.conf"
+
+// recorded are the settings that a data directory remembers and a standby
+// compares its own with: a standby whose value is lower than the recorded one
+// refuses to run (PostgreSQL manual, 27.4.3). The template is made with them.
+var recorded = []string{
+	"max_connections", "max_worker_processes", "max_wal_senders", "max_prepared_transactions",
+	"max_locks_per_transaction", "wal_level", "wal_log_hints", "track_commit_timestamp",
+}
+
+// initArgs make a database cluster with data checksums, as PostgreSQL 18 does by
+// default and pg_rewind needs.
+var initArgs = []string{
+	"--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--data-checksums", "--no-sync",
+}
+
+// template returns a directory to copy, which it makes if there is none yet.
+// Other processes may want the same one at the same time: one makes it, the
+// others wait.
+func (b *Backend) template(ctx context.Context) (string, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(cache, b.templateKey())
+	if exists(path) {
+		return path, nil
+	}
+	lock, err := lockFile(ctx, path+".lock")
+	if err != nil {
+		return "", err
+	}
+	defer lock.Close()
+	if exists(path) {
+		return path, nil
+	}
+	return path, b.makeTemplate(ctx, path)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func cacheDir() (string, error) {
+	if dir := os.Getenv(CacheEnvVar); dir != "" {
+		return dir, os.MkdirAll(dir, 0o700)
+	}
+	if dir, err := os.UserCacheDir(); err == nil {
+		dir = filepath.Join(dir, "rywtest")
+		if err := os.MkdirAll(dir, 0o700); err == nil {
+			return dir, nil
+		}
+	}
+	return tempCacheDir()
+}
+
+// tempCacheDir is for users without a home. Others can write to its parent, so
+// it counts only if it is ours.
+func tempCacheDir() (string, error) {
+	dir := filepath.Join(os.TempDir(), fmt.Sprintf("rywtest-cache-%d", os.Geteuid()))
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	me := account{uid: os.Geteuid()}
+	if !info.IsDir() || !me.owns(info) || info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("%s is not a private directory of this user: set %s", dir, CacheEnvVar)
+	}
+	return dir, nil
+}
+
+// templateKey differs for whatever makes templates differ.
+func (b *Backend) templateKey() string {
+	parts := slices.Concat([]string{templateFormat, b.install.Version, b.recordedConf()}, initArgs, b.spec.InitArgs)
+	return fmt.Sprintf("pg%d-%.8x", b.install.Major, sha256.Sum256([]byte(strings.Join(parts, "\x00"))))
+}
+
+func (b *Backend) recordedConf() string {
+	settings := map[string]string{}
+	for _, name := range recorded {
+		if value, ok := b.spec.Settings[name]; ok {
+			settings[name] = value
+		}
+	}
+	return backend.Render(settings)
+}
+
+func (b *Backend) makeTemplate(ctx context.Context, path string) error {
+	dir := filepath.Join(b.base, "template")
+	defer os.RemoveAll(dir)
+	if err := b.initdb(ctx, dir); err != nil {
+		return err
+	}
+	return b.publish(dir, path)
+}
+
+// initdb makes a database cluster. PostgreSQL in single-user mode then writes
+// the recorded settings into it.
+func (b *Backend) initdb(ctx context.Context, dir string) error {
+	args := slices.Concat([]string{"--pgdata=" + dir}, initArgs, b.spec.InitArgs)
+	if err := b.run(ctx, b.base, "initdb", args...); err != nil {
+		return err
+	}
+	conf := filepath.Join(dir, "postgresql.conf")
+	if err := os.Rename(conf, filepath.Join(dir, initialConf)); err != nil {
+		return err
+	}
+	if err := b.account.writeFile(conf, include+b.recordedConf()); err != nil {
+		return err
+	}
+	return b.run(ctx, dir, "postgres", "--single", "-F", "-D", dir, "postgres")
+}
+
+// publish copies a finished template into the cache, where it appears at once.
+func (b *Backend) publish(dir, path string) error {
+	part, err := os.MkdirTemp(filepath.Dir(path), ".part-")
+	if err != nil {
+		return err
+	}
+	if err := b.dog.GuardDir(part); err != nil {
+		return errors.Join(err, os.RemoveAll(part))
+	}
+	var me account
+	err = me.copyTree(dir, part)
+	if err == nil {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(part))
+	}
+	return nil
+}

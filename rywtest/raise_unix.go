@@ -1,0 +1,15 @@
+//go:build unix
+
+package rywtest
+
+import (
+	"os"
+	"syscall"
+)
+
+// raise sends this process a signal.
+func raise(sig os.Signal) {
+	if sig, ok := sig.(syscall.Signal); ok {
+		syscall.Kill(os.Getpid(), sig) // cannot fail for one's own process
+	}
+}
