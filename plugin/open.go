@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/pgdial"
 	"github.com/gorm-ryw/gorm-ryw/policy"
@@ -20,12 +21,12 @@ import (
 type source struct {
 	name string
 	dial watcher.Dial
-	node *watcher.Node // told its name once that is known
 	pg   *pgdial.Source
+	node atomic.Pointer[watcher.Node] // told its name once that is known
 }
 
 // named has the node renamed when a pool's first connection tells its address.
-func (s *source) named(n *watcher.Node) { s.node = n }
+func (s *source) named(n *watcher.Node) { s.node.Store(n) }
 
 // sourceOf returns how to connect to what a dialector or, failing that, a pool
 // connects to. It does not connect.
@@ -60,8 +61,8 @@ func fromPool(name string, pool *sql.DB) *source {
 				return nil, err
 			}
 			pg = found
-			if s.node != nil {
-				s.node.Rename(pg.Name())
+			if n := s.node.Load(); n != nil {
+				n.Rename(pg.Name())
 			}
 		}
 		conn, err := pg.Dial(ctx)

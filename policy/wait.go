@@ -23,7 +23,7 @@ func (r *Router) wait(ctx context.Context, q *Request, d *Decision) {
 	defer release()
 	timer := time.NewTimer(budget)
 	defer timer.Stop()
-	for {
+	for last := false; ; {
 		changed := q.Set.Group.Changed()
 		if rep := r.pick(q, q.covered); rep != nil {
 			if st := rep.Node.State(); q.covered(st) {
@@ -32,12 +32,15 @@ func (r *Router) wait(ctx context.Context, q *Request, d *Decision) {
 				return
 			}
 		}
-		select {
-		case <-changed:
-		case <-timer.C:
+		if last {
 			d.Reason, d.Waited = q.whyNone(), mono.Now().Sub(began)
 			d.closest(q)
 			return
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			last = true
 		case <-ctx.Done():
 			d.Reason, d.Waited = Canceled, mono.Now().Sub(began)
 			return

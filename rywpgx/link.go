@@ -131,6 +131,12 @@ func (o *operation) followed() bool {
 // ends reports whether the operation ends a transaction without beginning another.
 func (o *operation) ends() bool { return o.kind == commitText || o.kind == rollText }
 
+// mayEnd reports whether the transaction may have ended even if the connection
+// broke.
+func (o *operation) mayEnd() bool {
+	return o.ends() || o.kind == chainText || o.kind == mixedText
+}
+
 // attach has the position asked for together with the operation.
 func (l *link) attach(first bool, settle func()) {
 	if l.ask == nil || l.ask.open() {
@@ -158,7 +164,7 @@ func (l *link) end(tag pgconn.CommandTag, err error) {
 		l.finish(&l.op.alone, tag, err)
 	case open && l.op.kind == chainText && err == nil:
 		l.chained()
-	case !open && (!closed || l.op.kind != plainText):
+	case !open && (!closed || l.op.mayEnd()):
 		l.finish(&l.tx, tag, err)
 		l.tx = l.tx.cleared()
 	}
@@ -218,10 +224,10 @@ func (l *link) nothing(u *unit, err error) bool {
 // outcome says what became of a unit.
 func (l *link) outcome(u *unit, err error) Outcome {
 	switch {
-	case l.op.kind == rollText:
-		return Undone
 	case !u.wrote:
 		return Read
+	case l.op.kind == rollText:
+		return Undone
 	case err == nil:
 		return Committed
 	case l.op.q != nil && !l.op.q.sent, CertainlyUndone(err):
@@ -246,7 +252,16 @@ func (l *link) collect() (watcher.Sample, error) {
 	if err != nil {
 		return watcher.Sample{}, err
 	}
-	return l.probe.Answer(row, q.begun)
+	return ofPrimary(l.probe.Answer(row, q.begun))
+}
+
+// ofPrimary refuses the position of a standby, to which a connection pooler may
+// have moved on.
+func ofPrimary(s watcher.Sample, err error) (watcher.Sample, error) {
+	if err == nil && s.Standby {
+		return watcher.Sample{}, watcher.ErrWrongRole
+	}
+	return s, err
 }
 
 // broken closes the connection if more than time ran out.
@@ -267,5 +282,5 @@ func (l *link) askNow() (watcher.Sample, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.timeout)
 	defer cancel()
-	return l.probe.Take(ctx)
+	return ofPrimary(l.probe.Take(ctx))
 }

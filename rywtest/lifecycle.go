@@ -23,7 +23,7 @@ func (s *Server) Start(ctx context.Context) error {
 // ready waits until the server answers, or has ended.
 func (s *Server) ready(ctx context.Context) error {
 	var last error
-	return poll(ctx, func() (bool, error) {
+	return poll(ctx, seldom, func() (bool, error) {
 		if !s.Running() {
 			return false, fmt.Errorf("%w any more:\n%s", ErrNotRunning, s.Log())
 		}

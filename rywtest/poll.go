@@ -7,13 +7,17 @@ import (
 	"time"
 )
 
-// pollEvery is how often the kit looks whether something has happened.
-const pollEvery = time.Millisecond
+// How often the kit looks whether something has happened: often where looking is a
+// query on an open connection, seldom where it takes a connection of its own.
+const (
+	often  = time.Millisecond
+	seldom = 8 * time.Millisecond
+)
 
 // poll asks until the answer is yes or an error, or the context ends; have then
 // tells what was there instead.
-func poll(ctx context.Context, f func() (bool, error), have func() string) error {
-	ticker := time.NewTicker(pollEvery)
+func poll(ctx context.Context, every time.Duration, f func() (bool, error), have func() string) error {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		ok, err := f()

@@ -51,7 +51,7 @@ func (s *Server) WaitCaughtUp(ctx context.Context, want LSN) error {
 	defer stop()
 	w := wait{s: s, want: want}
 	defer w.hangUp()
-	return s.fail("wait for position", poll(ctx, func() (bool, error) { return w.look(ctx), nil }, w.have))
+	return s.fail("wait for position", poll(ctx, often, func() (bool, error) { return w.look(ctx), nil }, w.have))
 }
 
 // wait is a wait for a position, over as many connections as it takes.

@@ -31,7 +31,7 @@ func (s *Server) setPaused(ctx context.Context, command, want string) error {
 // awaitText asks until the answer is want.
 func awaitText(ctx context.Context, conn *pgx.Conn, query, want string) error {
 	var have string
-	return poll(ctx, func() (bool, error) {
+	return poll(ctx, often, func() (bool, error) {
 		err := conn.QueryRow(ctx, query).Scan(&have)
 		return have == want, err
 	}, func() string { return fmt.Sprintf("%s: have %q, want %q", query, have, want) })
@@ -63,7 +63,7 @@ func (s *Server) SetApplyDelay(ctx context.Context, d time.Duration) error {
 func (s *Server) awaitReload(ctx context.Context, want string) error {
 	const query = "select setting from pg_settings where name = 'recovery_min_apply_delay'"
 	var have string
-	return poll(ctx, func() (bool, error) {
+	return poll(ctx, seldom, func() (bool, error) {
 		err := s.with(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 			return conn.QueryRow(ctx, query).Scan(&have)
 		})

@@ -64,7 +64,7 @@ var _ = Describe("Bad input", func() {
 
 	It("takes a token of the future for what it is: behind, the primary serves", func(ctx SpecContext) {
 		a, id := newApp(ctx), seed(ctx)
-		it, tx := read(a.Scopes(scopes.ReadYourWrites("FFFFFFFF/0")), id)
+		it, tx := read(a.Scopes(scopes.ReadYourWrites("FFFFFF/0")), id)
 		Expect(it.Replica).To(BeFalse())
 		Expect(rywplugin.Explain(tx).Reason).To(Equal(policy.Behind))
 	})

@@ -293,7 +293,7 @@ func (n *Node) fail(err error) {
 	n.lastErr = err
 	n.mu.Unlock()
 	n.group.update(n, func(old *State) *State {
-		return &State{Reason: err.Error(), Failed: true, At: mono.Now(), High: old.High}
+		return &State{Reason: err.Error(), Failed: true, At: mono.Now(), High: old.High, diverged: old.diverged}
 	})
 }
 

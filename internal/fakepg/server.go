@@ -38,8 +38,9 @@ type Server struct {
 	queries []string // statements received, in order
 	dials   int
 	hold    *Hold
-	fail    string        // SQLSTATE of every answer
-	refuse  bool          // connections are refused
+	fail    string // SQLSTATE of every answer
+	refuse  bool   // connections are refused
+	frozen  bool
 	arrived chan struct{} // closed and replaced with each statement received
 	closed  bool
 }
@@ -231,6 +232,7 @@ func (s *Server) serve(nc net.Conn) {
 		if err != nil {
 			return
 		}
+		s.thaw(c)
 		switch msg := msg.(type) {
 		case *pgproto3.Query:
 			s.answer(c, msg.String)
@@ -246,6 +248,7 @@ func (s *Server) open(c *conn) error {
 	if err != nil {
 		return err
 	}
+	s.thaw(c)
 	if cancel, ok := msg.(*pgproto3.CancelRequest); ok {
 		s.cancel(cancel.ProcessID)
 		return errNotSession

@@ -235,7 +235,11 @@ func (p *parser) show() bool {
 	}
 	for {
 		switch t := p.read(); t.kind {
-		case word, quoted, dot:
+		case word:
+			if t.word.has(reserved) && !t.word.is(keyAll) {
+				return p.refuse(ReasonUnknown, t)
+			}
+		case quoted, dot:
 		case endOfText:
 			return true
 		case semicolon:

@@ -197,7 +197,7 @@ var pureStatements = []string{
 	`select * from users natural join (select 1 as id) x`,
 	`select * from users left join (orders o join t on (t.a = o.id)) on (o.user_id = users.id)`,
 	`select * from (users cross join t) as j`,
-	`select * from users u join (orders o cross join t) on true join (t2 cross join x) on true`,
+	`select * from users u join (orders o cross join t) on u.id = o.id join (t2 cross join x) on (true)`,
 	`select * from users as u(x, y)`,
 	`select * from only users, only (orders)`,
 	`select * from orders tablesample bernoulli(10)`,

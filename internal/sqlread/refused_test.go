@@ -362,7 +362,7 @@ var refusedStatements = map[Reason][]string{
 	},
 
 	ReasonUnknown: {
-		`show`, `show 1`, `show (a)`, `show 'a'`, `show a, b`, `show a + b`,
+		`show`, `show 1`, `show (a)`, `show 'a'`, `show a, b`, `show a + b`, `show a for update`, `show from`,
 		`explain (analyze, (1)) select 1`, `explain (verbose -1) select 1`, `explain (verbose`,
 		`with x select 1`, `with x as select 1`, `with as (select 1) select 1`, `with x as (select 1)`, `with`,
 		`with x as (select 1),`, `with x as (select 1), select 1`, `with x.y as (select 1) select 1`,

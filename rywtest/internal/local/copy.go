@@ -3,17 +3,19 @@
 package local
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
 // copyTree copies the files below src into the existing directory dst and gives
-// them to the account. The system copies (copy_file_range on Linux), by
-// reference where the file system can. Data directories of servers that do not
-// run hold only directories and files.
+// them to the account. Data directories of servers that do not run hold only
+// directories and files.
 func (a account) copyTree(src, dst string) error {
 	err := filepath.WalkDir(src, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || path == src {
@@ -56,11 +58,41 @@ func (a account) copyFile(src, dst string) (err error) {
 			err = e
 		}
 	}()
-	if _, err := io.Copy(out, in); err != nil {
+	if err := copySparse(out, in); err != nil {
 		return err
 	}
 	if a.drop {
 		return out.Chown(a.uid, a.gid)
 	}
 	return nil
+}
+
+// block is the unit in which zeros are left out.
+const block = 32 << 10
+
+var (
+	zeros   [block]byte
+	buffers = sync.Pool{New: func() any { return new([block]byte) }}
+)
+
+// copySparse leaves out blocks of zeros, which make up most of a new cluster's
+// WAL.
+func copySparse(out, in *os.File) error {
+	buf := buffers.Get().(*[block]byte)
+	defer buffers.Put(buf)
+	for size := int64(0); ; {
+		n, err := io.ReadFull(in, buf[:])
+		if n > 0 && !bytes.Equal(buf[:n], zeros[:n]) {
+			if _, err := out.WriteAt(buf[:n], size); err != nil {
+				return err
+			}
+		}
+		size += int64(n)
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return out.Truncate(size)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }

@@ -1,0 +1,83 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/gorm-ryw/gorm-ryw/internal/fakepg"
+	"github.com/gorm-ryw/gorm-ryw/internal/leakcheck"
+)
+
+func TestCloseEndsEverything(t *testing.T) {
+	c := newCluster(t, quiet) // checks for goroutines left behind
+	n, s := c.standby(900)
+	hold := s.Hold()
+	underWay := c.join(n)
+	hold.Arrived()
+	waiting := c.join(n)
+	c.group.Close()
+	for name, b := range map[string]*batch{"under way": underWay, "waiting": waiting} {
+		if _, err := c.finished(b); !errors.Is(err, ErrClosed) {
+			t.Errorf("sample %s: have %v, want ErrClosed", name, err)
+		}
+	}
+	hold.Release()
+	for _, node := range []*Node{n, c.group.Primary} {
+		if _, err := trySample(node); !errors.Is(err, ErrClosed) {
+			t.Errorf("sample after Close: have %v, want ErrClosed", err)
+		}
+		if st := node.State(); !st.Failed || st.Healthy || st.Proven {
+			t.Errorf("state after Close: have %+v", st)
+		}
+	}
+	c.group.Close() // again
+	n.Start()
+	if n := c.group.Add("late", s.Dial, ""); n.started {
+		t.Error("a node that was added after Close was started")
+	}
+}
+
+func TestCloseOfWhatNeverRan(t *testing.T) {
+	leakcheck.Check(t)
+	g := NewGroup(Config{}, "p", nil)
+	g.Close()
+	g.Close()
+	if _, err := g.Primary.Sample(context.Background()); !errors.Is(err, ErrClosed) {
+		t.Errorf("have %v, want ErrClosed", err)
+	}
+}
+
+func TestStartStopStress(t *testing.T) {
+	leakcheck.Check(t)
+	primary, standby := fakepg.New(t, fakepg.PrimaryAt(1000)), fakepg.New(t, fakepg.StandbyAt(2, 900))
+	for i := range 40 {
+		g := NewGroup(Config{IdleInterval: 1, WaitInterval: 1}, "p", primary.Dial)
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				n := g.Add("r", standby.Dial, "")
+				release := g.Demand([]*Node{n})
+				_, err := n.Sample(context.Background())
+				release()
+				if err != nil && !errors.Is(err, ErrClosed) {
+					t.Errorf("sample: %v", err)
+				}
+			})
+			wg.Go(func() {
+				if _, err := g.Primary.Sample(context.Background()); err != nil && !errors.Is(err, ErrClosed) {
+					t.Errorf("sample of the primary: %v", err)
+				}
+			})
+			wg.Go(func() {
+				if i%2 == 0 {
+					<-g.Changed()
+				}
+				g.Close()
+			})
+		}
+		wg.Wait()
+		g.Close()
+	}
+}
