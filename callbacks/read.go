@@ -22,7 +22,7 @@ func (l *Layer) routeRead(db *gorm.DB) {
 	}
 	stmt := db.Statement
 	hint := scopes.OnQuery(stmt)
-	if err := hintError(hint, stmt.Context); err != nil {
+	if err := hintError(stmt.Context, hint); err != nil {
 		_ = db.AddError(err)
 		if rows, ok := db.Get("rows"); ok && rows == false {
 			stmt.Dest = failrow.New(err)
@@ -43,7 +43,7 @@ func (l *Layer) routeRead(db *gorm.DB) {
 
 // hintError is the error of the hint that applies: the query's or else the
 // context's.
-func hintError(query *policy.Hint, ctx context.Context) error {
+func hintError(ctx context.Context, query *policy.Hint) error {
 	_, ctxHint, _, _ := valuesOf(ctx)
 	if h := firstHint(query, ctxHint); h != nil {
 		return h.Err
@@ -339,5 +339,7 @@ func (l *Layer) renew(g *watcher.Group, obs *observers) {
 		l.sawPrimary(g, obs, nil)
 		return
 	}
-	obs.each(func(ses *session.Session) { ses.Renew(token.Key{System: s.System, Name: g.Key().Name}, s.Position, s.Begun) })
+	obs.each(func(ses *session.Session) {
+		ses.Renew(token.Key{System: s.System, Name: g.Key().Name}, s.Position, s.Begun)
+	})
 }

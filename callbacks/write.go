@@ -51,7 +51,7 @@ func (l *Layer) openWrite(db *gorm.DB, implicit bool) {
 		rec.decision.Reason = policy.InTransaction
 	}
 	hint := scopes.OnQuery(stmt)
-	if err := hintError(hint, rec.Context); err != nil {
+	if err := hintError(rec.Context, hint); err != nil {
 		_ = db.AddError(err)
 	}
 	rec.observeBy(hint)

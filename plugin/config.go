@@ -137,8 +137,10 @@ func (c Config) validate() error {
 		d       time.Duration
 		special time.Duration
 	}{
-		{"MaxWait", c.MaxWait, NoWait}, {"MaxTokenAge", c.MaxTokenAge, AnyAge},
-		{"CaptureTimeout", c.CaptureTimeout, 0}, {"ProbeInterval", c.ProbeInterval, 0},
+		{"MaxWait", c.MaxWait, NoWait},
+		{"MaxTokenAge", c.MaxTokenAge, AnyAge},
+		{"CaptureTimeout", c.CaptureTimeout, 0},
+		{"ProbeInterval", c.ProbeInterval, 0},
 		{"ProbeTimeout", c.ProbeTimeout, 0},
 	} {
 		if f.d < 0 && f.d != f.special {

@@ -88,7 +88,7 @@ func (p *Plugin) openReplicas(db *gorm.DB) error {
 	for i, d := range p.cfg.Replicas {
 		src, err := sourceOf(d, nil)
 		if err != nil {
-			return fmt.Errorf("Replicas[%d]: %w", i, err)
+			return fmt.Errorf("%w: Replicas[%d]: %w", ErrConfig, i, err)
 		}
 		node := p.home.Add(src.name, src.dial, "")
 		pool := src.pg.OpenDB(node.Admit, node.Admitted)

@@ -17,7 +17,10 @@ func (s *Server) Position(ctx context.Context) (LSN, error) {
 		p, err = askPosition(ctx, conn)
 		return err
 	})
-	return p.geometry.round(p.lsn), s.fail("position", err)
+	if err != nil {
+		return 0, s.fail("position", err)
+	}
+	return p.geometry.round(p.lsn), nil
 }
 
 type position struct {
@@ -31,7 +34,7 @@ const positionQuery = `select case when pg_is_in_recovery() then coalesce(pg_las
 
 func askPosition(ctx context.Context, conn *pgx.Conn) (position, error) {
 	var text string
-	p := position{geometry: geometry{block: 1, segment: 1}}
+	var p position
 	if err := conn.QueryRow(ctx, positionQuery).Scan(&text, &p.geometry.block, &p.geometry.segment); err != nil {
 		return p, err
 	}

@@ -24,21 +24,27 @@ func (s *Session) Advance(key token.Key, pos token.Position, begun mono.Instant,
 	if wrote || old.Wrote {
 		e.Floor, e.Write = token.Position{}, pos
 	}
-	e, _ = s.tok.With(e).Entry(key)
+	tok := s.tok.With(e)
+	e, listed := tok.Entry(key)
+	if !listed {
+		s.tok = tok // which says that there was no room
+		return
+	}
 	if begun > s.markedAt {
 		e.Wrote, e.SeenPrimary, e.BroadCovered = false, false, true
 		s.cover(key, begun)
 	}
-	s.tok = s.tok.Replace(e)
+	s.tok = tok.Replace(e)
+	s.newest = max(s.newest, begun)
 	s.reads = slices.DeleteFunc(s.reads, func(r NodeRead) bool { return r.Key == key && r.At < begun })
 }
 
 // Renew is Advance for a read that went to the primary because the token had
 // outlived its maximal age: what was known of the cluster is replaced, not
-// merged, unless something new was marked meanwhile.
+// merged, unless something new was recorded meanwhile.
 func (s *Session) Renew(key token.Key, pos token.Position, begun mono.Instant) {
 	s.mu.Lock()
-	if begun > s.markedAt {
+	if begun > s.markedAt && begun >= s.newest {
 		s.tok = s.tok.Replace(token.Entry{Key: key, Minted: time.Now(), Floor: pos})
 	}
 	s.mu.Unlock()
@@ -60,6 +66,7 @@ func (s *Session) mark(key token.Key, m token.Marks) {
 }
 
 // ReadNode records that a query had been answered by a replica by the time at.
+// An incarnation of zero is that of a replica of which nothing is proven.
 func (s *Session) ReadNode(key token.Key, node token.Incarnation, at mono.Instant) {
 	s.mu.Lock()
 	defer s.unlock()
@@ -73,7 +80,7 @@ func (s *Session) noteRead(key token.Key, node token.Incarnation, at mono.Instan
 			return
 		}
 	}
-	if len(s.reads) == MaxReads {
+	if node == 0 || len(s.reads) == MaxReads {
 		s.tok = s.tok.Mark(key, token.Marks{SeenPrimary: true}, time.Now())
 		s.markedAt = mono.Now()
 		s.reads = slices.DeleteFunc(s.reads, func(r NodeRead) bool { return r.Key == key })
@@ -94,6 +101,7 @@ func (s *Session) SettleRead(key token.Key, node token.Incarnation, pos token.Po
 	}
 	s.reads = slices.Delete(s.reads, i, i+1)
 	s.tok = s.tok.With(token.Entry{Key: key, Floor: pos, Minted: time.Now()})
+	s.newest = max(s.newest, begun)
 }
 
 // LoseNode turns the read of a node whose incarnation has ended into a read of

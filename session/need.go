@@ -84,7 +84,8 @@ func (s *Session) Need(n *Need, key token.Key, oldest time.Time) {
 func (s *Session) isCovered(key token.Key) bool {
 	for _, c := range s.covered {
 		if c.key == key {
-			return c.begun > s.markedAt
+			_, listed := s.tok.Entry(key) // or there was no room for it
+			return listed && c.begun > s.markedAt
 		}
 	}
 	return false
@@ -97,6 +98,9 @@ func (n *Need) add(e *token.Entry, key token.Key, oldest time.Time, covered bool
 		} else if p.Compare(n.Position) > 0 {
 			n.Position = p
 		}
+	}
+	if e.Former.IsBare() {
+		n.Bare = max(n.Bare, e.Former.LSN)
 	}
 	if covered {
 		return

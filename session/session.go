@@ -20,13 +20,17 @@ type Session struct {
 	// were seen stand in reads, never in tok.
 	tok token.Token
 
-	// markedAt is when the newest mark of tok was set: only a position query
-	// begun after it resolves marks.
+	// markedAt is when the newest mark of tok was set or the newest token was
+	// received: only a position query begun after it resolves marks.
 	markedAt mono.Instant
 
 	// covered says, per cluster, when the newest position query of its primary
 	// began whose answer is in tok.
 	covered []coverage
+
+	// newest is when the newest of the position queries began whose answers are
+	// in tok.
+	newest mono.Instant
 
 	reads []NodeRead   // nodes read from, whose position then is not known yet
 	open  int          // read-write transactions under way
@@ -109,21 +113,22 @@ func (s *Session) Observe(t token.Token) {
 		for _, node := range e.SeenNodes {
 			s.noteRead(e.Key, node, now)
 		}
-		if e.Wrote || e.SeenPrimary {
-			s.markedAt = now
-		}
 	}
 	s.tok = s.tok.Merge(withoutNodes(t))
+	// What covered the session's marks says nothing of the token's, nor of what
+	// merging had no room for.
+	s.markedAt = now
 }
 
 func withoutNodes(t token.Token) token.Token {
+	r := t
 	for i := range t.Len() {
 		if e := t.At(i); len(e.SeenNodes) > 0 {
 			e.SeenNodes = nil
-			t = t.Replace(e)
+			r = r.Replace(e)
 		}
 	}
-	return t
+	return r
 }
 
 // unlock shows a collector's token and releases the lock.

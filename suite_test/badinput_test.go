@@ -49,8 +49,12 @@ var _ = Describe("Bad input", func() {
 	It("reports an impossible Config from db.Use, and the same handle works afterwards", func(ctx SpecContext) {
 		db := openGORM(cluster.Primary(), &gorm.Config{})
 		for _, cfg := range []rywplugin.Config{
-			{MaxWait: -5}, {ProbeInterval: -1}, {Default: policy.Default(9)}, {Replicas: []gorm.Dialector{nil}},
-			{Replicas: dialectors(cluster), TrustPools: true}, {SafeFunctions: []string{"no good"}},
+			{MaxWait: -5},
+			{ProbeInterval: -1},
+			{Default: policy.Default(9)},
+			{Replicas: []gorm.Dialector{nil}},
+			{Replicas: dialectors(cluster), TrustPools: true},
+			{SafeFunctions: []string{"no good"}},
 			{Replicas: []gorm.Dialector{postgres.Open("host=127.0.0.1 port=x password=secret")}},
 		} {
 			err := db.Use(rywplugin.New(cfg))
@@ -173,4 +177,3 @@ var _ = Describe("Without replicas", func() {
 		readFrom(a.Scopes(scopes.ReadYourWrites(s.Token().String())), id, true)
 	})
 })
-

@@ -41,7 +41,7 @@ type Server struct {
 	fail    string // SQLSTATE of every answer
 	refuse  bool   // connections are refused
 	frozen  bool
-	arrived chan struct{} // closed and replaced with each statement received
+	changed chan struct{} // closed and replaced with each statement and session
 	closed  bool
 }
 
@@ -52,7 +52,7 @@ func New(t T, st State) *Server {
 	if err != nil {
 		t.Fatalf("listen: %v", err)
 	}
-	s := &Server{t: t, ln: ln, state: st, conns: map[*conn]bool{}, arrived: make(chan struct{})}
+	s := &Server{t: t, ln: ln, state: st, conns: map[*conn]bool{}, changed: make(chan struct{})}
 	s.wg.Add(1)
 	go s.accept()
 	t.Cleanup(s.Close)
@@ -173,6 +173,10 @@ func (s *Server) Dials() int {
 func (s *Server) Conns() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.sessions()
+}
+
+func (s *Server) sessions() int {
 	n := 0
 	for _, session := range s.conns {
 		if session {
@@ -182,24 +186,42 @@ func (s *Server) Conns() int {
 	return n
 }
 
-// WaitQueries waits until n statements were received in all.
+// WaitQueries waits until n statements or more were received in all.
 func (s *Server) WaitQueries(n int) {
+	s.t.Helper()
+	s.wait("statements received", n, func() (int, bool) { return len(s.queries), len(s.queries) >= n })
+}
+
+// WaitConns waits until n sessions are open.
+func (s *Server) WaitConns(n int) {
+	s.t.Helper()
+	s.wait("open sessions", n, func() (int, bool) { return s.sessions(), s.sessions() == n })
+}
+
+func (s *Server) wait(what string, want int, ok func() (int, bool)) {
 	s.t.Helper()
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
 		s.mu.Lock()
-		have, arrived := len(s.queries), s.arrived
+		have, done := ok()
+		changed := s.changed
 		s.mu.Unlock()
-		if have >= n {
+		if done {
 			return
 		}
 		select {
-		case <-arrived:
+		case <-changed:
 		case <-limit.C:
-			s.t.Fatalf("statements received: have %d, want %d", have, n)
+			s.t.Fatalf("%s: have %d, want %d", what, have, want)
 		}
 	}
+}
+
+// signal tells who waits; s.mu is held.
+func (s *Server) signal() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 func (s *Server) accept() {
@@ -264,6 +286,7 @@ func (s *Server) open(c *conn) error {
 	s.dials++
 	c.pid = s.pids
 	s.conns[c] = true
+	s.signal()
 	c.backend.Send(&pgproto3.AuthenticationOk{})
 	c.backend.Send(&pgproto3.ParameterStatus{Name: "server_version", Value: s.state.version()})
 	c.backend.Send(&pgproto3.ParameterStatus{Name: "standard_conforming_strings", Value: "on"})
@@ -299,6 +322,7 @@ func (s *Server) forget(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
+	s.signal()
 }
 
 // conn is one session.

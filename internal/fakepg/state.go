@@ -89,8 +89,7 @@ func (s *Server) answer(c *conn, sql string) {
 	s.mu.Lock()
 	s.queries = append(s.queries, sql)
 	st, fail, hold := s.state, s.fail, s.hold
-	close(s.arrived)
-	s.arrived = make(chan struct{})
+	s.signal()
 	s.mu.Unlock()
 	if hold != nil {
 		switch hold.wait(c) {

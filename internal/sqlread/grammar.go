@@ -61,7 +61,7 @@ func (p *parser) name(t token) bool {
 	}
 	if t.end-t.pos > maxName {
 		if _, ok := p.nameText(t); !ok {
-			return p.refuse(ReasonLongName, t)
+			return p.refuse(ReasonLongName, token{})
 		}
 	}
 	if p.isTemporary(t) {
@@ -103,8 +103,11 @@ func (p *parser) place() {
 // isTemporary reports a schema of temporary tables: pg_temp, pg_temp_3.
 func (p *parser) isTemporary(t token) bool {
 	const schema = "pg_temp"
-	text := strings.Trim(p.text[t.pos:t.end], `"`)
-	return len(text) >= len(schema) && strings.EqualFold(text[:len(schema)], schema) &&
+	text := p.text[t.pos:t.end]
+	if t.kind == quoted {
+		text = text[1 : len(text)-1]
+	}
+	return len(text) >= len(schema) && lower(text[0]) == 'p' && strings.EqualFold(text[:len(schema)], schema) &&
 		(len(text) == len(schema) || text[len(schema)] == '_')
 }
 

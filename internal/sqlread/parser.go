@@ -202,7 +202,7 @@ func (p *parser) finish(end token) bool {
 
 // separator takes a semicolon, which may only end a statement.
 func (p *parser) separator(t token) bool {
-	if p.fragment || p.depth > 0 || p.peek().kind != endOfText {
+	if p.fragment || p.peek().kind != endOfText {
 		return p.refuse(ReasonSeveral, t)
 	}
 	return true

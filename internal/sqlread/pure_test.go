@@ -75,6 +75,7 @@ var pureStatements = []string{
 	`with nextval(a) as (select 1) select a from nextval`,
 	`with x as (select 1) select * from x order by 1, abs(1)`,
 	`with x as (select 1) values (1)`,
+	`with x as (select 1), recursive as (select 2) select * from x, recursive`,
 	`select * from (with x as (select 1) select * from x) y`,
 	`select 1 where 1 in (with x as (select 1) select * from x)`,
 	`with totals as (select user_id, sum(total) as total from orders group by user_id)
@@ -87,7 +88,7 @@ var pureStatements = []string{
 	`select 'ends with two \\'`,
 	`select e'it\'s /* for update'`,
 	`select E'\\', 1`,
-	`select E'\''';'`,
+	`select E'\''';', E'a''b\'c'`,
 	"select E'a'\n'b\\\\'",
 	"select 'a'\n'b'",
 	`select $$for update; nextval('s')$$`,

@@ -107,7 +107,7 @@ var refusedStatements = map[Reason][]string{
 		`explain analyze with x as (delete from users returning 1) select 1`,
 		`(insert into users values (1))`,
 		`select * from (delete from users returning 1) x`,
-		`select (update users set a = 1)`,
+		`select (update users set a = 1)`, `select (update only users set a = 1)`, `select (update "users" set a = 1)`,
 		`select 1 where update is null`, // a column, but it looks like UPDATE "is"
 	},
 

@@ -142,6 +142,7 @@ for arg; do
 	esac
 done
 suite=$(suite_of "$version") || usage
+docker version >/dev/null || fail 1 'no docker engine answers'
 readonly force version suite image=gorm-ryw/postgres:$version base=gorm-ryw/postgres:$version-base
 
 if [ -z "$force" ] && built; then

@@ -60,8 +60,11 @@
 //     a commit on a replica at replay, on the primary only after its own flush
 //     and synchronous wait.
 //   - Lost write: an acknowledged write is missing whose position lies beyond the
-//     switch point of a recorded promotion, on the older timeline, and the read
+//     switch point of a recorded promotion, on an older timeline, and the read
 //     carries LostReported.
+//
+// Neither covers a version that somebody read, whose writer never learnt of its
+// commit, and which a promotion then lost: that is a violation.
 //
 // # What cannot be judged
 //

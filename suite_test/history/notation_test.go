@@ -139,7 +139,7 @@ func (n *notation) must(err error) {
 }
 
 // verdict writes a result as "ryw b@2; unknown b@3".
-func verdict(r *Result) string {
+func verdict(r Result) string {
 	var parts []string
 	for _, list := range []struct {
 		name string

@@ -106,7 +106,7 @@ func (o *oracle) verdict() string {
 }
 
 // sortedVerdict is verdict without what the oracle does not judge, in its order.
-func sortedVerdict(r *Result) string {
+func sortedVerdict(r Result) string {
 	o := &oracle{lists: make(map[string][]string)}
 	for name, list := range map[string][]Violation{
 		"ryw": r.ReadYourWrites, "mono": r.Monotonic, "blind": r.BlindSpots, "lost": r.LostWrites,
@@ -164,10 +164,10 @@ func TestCheckAgreesWithTheSlowOracle(t *testing.T) {
 		h := garbage(seed)
 		want := judgeSlowly(h)
 		r := Check(h, Options{})
-		if have := sortedVerdict(&r); have != want.verdict() {
+		if have := sortedVerdict(r); have != want.verdict() {
 			t.Fatalf("seed %d: have %q, want %q", seed, have, want.verdict())
 		}
-		checkWitnesses(t, want, &r)
+		checkWitnesses(t, want, r)
 		for name, list := range want.lists {
 			kinds[name] += len(list)
 		}
@@ -180,7 +180,7 @@ func TestCheckAgreesWithTheSlowOracle(t *testing.T) {
 }
 
 // checkWitnesses holds every entry to what it claims.
-func checkWitnesses(t *testing.T, o *oracle, r *Result) {
+func checkWitnesses(t *testing.T, o *oracle, r Result) {
 	t.Helper()
 	names := map[Rule]string{ExcuseBlindSpot: "blind", ExcuseLostWrite: "lost"}
 	for _, list := range [][]Violation{r.ReadYourWrites, r.Monotonic, r.BlindSpots, r.LostWrites} {

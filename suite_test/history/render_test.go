@@ -52,7 +52,7 @@ func TestLegalTimeline(t *testing.T) {
 func TestIllegalTimeline(t *testing.T) {
 	h := decodeFile(t, "illegal.jsonl")
 	r := Check(h, Options{})
-	if got := verdict(&r); got != "ryw bob@2" {
+	if got := verdict(r); got != "ryw bob@2" {
 		t.Fatalf("have %q", got)
 	}
 	golden(t, "illegal.txt", r.ReadYourWrites[0].String())

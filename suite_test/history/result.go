@@ -47,11 +47,11 @@ type Result struct {
 }
 
 // Ok reports whether the history was judged completely and broke no rule.
-func (r *Result) Ok() bool { return r.Violations() == 0 && len(r.Unknown) == 0 }
+func (r Result) Ok() bool { return r.Violations() == 0 && len(r.Unknown) == 0 }
 
 // Violations counts the broken rules; excused reads and what could not be
 // judged are not among them.
-func (r *Result) Violations() int {
+func (r Result) Violations() int {
 	return len(r.ReadYourWrites) + len(r.Monotonic) + len(r.Dirty) + len(r.Invented)
 }
 
@@ -60,7 +60,7 @@ const shown = 3
 
 // String returns all counts in one line, followed by the first timelines of
 // each list, excuses included.
-func (r *Result) String() string {
+func (r Result) String() string {
 	var b strings.Builder
 	verdict := "legal"
 	if r.Violations() > 0 {
@@ -126,7 +126,7 @@ type Violation struct {
 }
 
 // String returns a headline and the timeline.
-func (v *Violation) String() string {
+func (v Violation) String() string {
 	if v.Op == nil {
 		return fmt.Sprintf("%s: %s\n", v.Rule, v.Why)
 	}
@@ -134,7 +134,7 @@ func (v *Violation) String() string {
 	return head + indent(renderOps(withoutRepeats(v.Timeline)))
 }
 
-func (v *Violation) headline() string {
+func (v Violation) headline() string {
 	if v.Want == nil {
 		return v.Why
 	}

@@ -70,19 +70,6 @@ func (a account) mkdir(path string) error {
 	return a.own(path)
 }
 
-// mkdirTemp makes one with a random name in a directory that the account can
-// reach.
-func (a account) mkdirTemp(parent, pattern string) (string, error) {
-	path, err := os.MkdirTemp(parent, pattern)
-	if err != nil {
-		return "", err
-	}
-	if err := errors.Join(a.own(path), a.reach(path)); err != nil {
-		return "", errors.Join(err, os.Remove(path))
-	}
-	return path, nil
-}
-
 // reach reports a folder above path that the account may not pass.
 func (a account) reach(path string) error {
 	for dir := filepath.Dir(path); a.drop && dir != filepath.Dir(dir); dir = filepath.Dir(dir) {

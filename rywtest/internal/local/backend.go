@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"sync"
@@ -73,14 +74,22 @@ func (b *Backend) makeDirs() (err error) {
 	return err
 }
 
-// tempDir makes a directory that Close, or the watchdog, removes.
+// tempDir makes a directory that Close, or the watchdog, removes. Its name is so
+// random that the watchdog can be told before it exists.
 func (b *Backend) tempDir(parent string) (string, error) {
-	dir, err := b.account.mkdirTemp(parent, "rywtest-")
-	if err != nil {
+	dir := randomName(parent, "rywtest-")
+	if err := b.account.reach(dir); err != nil {
+		return "", err
+	}
+	if err := b.dog.GuardDir(dir); err != nil {
 		return "", err
 	}
 	b.dirs = append(b.dirs, dir)
-	return dir, b.dog.GuardDir(dir)
+	return dir, b.account.mkdir(dir)
+}
+
+func randomName(parent, prefix string) string {
+	return filepath.Join(parent, fmt.Sprintf("%s%016x", prefix, rand.Uint64()))
 }
 
 // NewNode makes a node without a database.
@@ -106,7 +115,7 @@ func (b *Backend) Seed(ctx context.Context, nodes ...backend.Node) error {
 	}
 	identity := newIdentity()
 	return each(nodes, func(node backend.Node) error {
-		if err := b.account.copyTree(template, node.DataDir()); err != nil {
+		if err := b.account.copyTree(ctx, template, node.DataDir()); err != nil {
 			return err
 		}
 		return setIdentity(node.DataDir(), identity)

@@ -62,6 +62,9 @@ func environment(all []string) []string {
 // run runs a program to its end and returns an error with its output if it
 // fails. When the context or the back-end ends, the program is killed.
 func (b *Backend) run(ctx context.Context, dir, program string, args ...string) error {
+	if b.ctx.Err() != nil {
+		return context.Cause(b.ctx)
+	}
 	output, err := os.CreateTemp(b.base, program+"-*.out")
 	if err != nil {
 		return err

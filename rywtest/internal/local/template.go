@@ -120,7 +120,7 @@ func (b *Backend) makeTemplate(ctx context.Context, path string) error {
 	if err := b.initdb(ctx, dir); err != nil {
 		return err
 	}
-	return b.publish(dir, path)
+	return b.publish(ctx, dir, path)
 }
 
 // initdb makes a database cluster. PostgreSQL in single-user mode then writes
@@ -141,16 +141,16 @@ func (b *Backend) initdb(ctx context.Context, dir string) error {
 }
 
 // publish copies a finished template into the cache, where it appears at once.
-func (b *Backend) publish(dir, path string) error {
-	part, err := os.MkdirTemp(filepath.Dir(path), ".part-")
-	if err != nil {
+func (b *Backend) publish(ctx context.Context, dir, path string) error {
+	part := randomName(filepath.Dir(path), ".part-")
+	if err := b.dog.GuardDir(part); err != nil {
 		return err
 	}
-	if err := b.dog.GuardDir(part); err != nil {
-		return errors.Join(err, os.RemoveAll(part))
-	}
 	var me account
-	err = me.copyTree(dir, part)
+	err := me.mkdir(part)
+	if err == nil {
+		err = me.copyTree(ctx, dir, part)
+	}
 	if err == nil {
 		err = os.Rename(part, path)
 	}

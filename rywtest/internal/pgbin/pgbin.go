@@ -57,6 +57,9 @@ func Find(ctx context.Context, dir string) (Install, error) {
 
 func output(ctx context.Context, name string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, name, args...).Output()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	return strings.TrimSpace(string(out)), err
 }
 

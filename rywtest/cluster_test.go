@@ -1,0 +1,325 @@
+package rywtest_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/gorm-ryw/gorm-ryw/rywtest"
+)
+
+// The promise is "well under two seconds", on a machine that has nothing else to
+// do. A busy one gets several tries, and a skip that says so.
+func TestStartTakesLessThanTwoSeconds(t *testing.T) {
+	const tries, limit = 5, 2 * time.Second
+	start(t, rywtest.Options{Replicas: rywtest.NoReplicas}) // makes the template, if need be
+	var took []time.Duration
+	for range tries {
+		begin := time.Now()
+		c, err := rywtest.Start(within(t, patience), rywtest.Options{})
+		took = append(took, time.Since(begin).Round(time.Millisecond))
+		must(t, err)
+		must(t, c.Close())
+		if slices.Min(took) < limit {
+			t.Logf("started in %v", took)
+			return
+		}
+	}
+	if load := load(); load > 2*float64(runtime.NumCPU()) {
+		t.Skipf("started in %v, at a load of %v on %d processors", took, load, runtime.NumCPU())
+	}
+	t.Errorf("started in %v, want one below %v", took, limit)
+}
+
+// load is the number of programs that want to run, 0 where it is not known.
+func load() float64 {
+	var minute float64
+	text, err := os.ReadFile("/proc/loadavg")
+	if err == nil {
+		fmt.Sscan(string(text), &minute)
+	}
+	return minute
+}
+
+func TestDefaultClusterReplicates(t *testing.T) {
+	c := start(t, rywtest.Options{})
+	if have := len(c.Replicas()); have != rywtest.DefaultReplicas {
+		t.Fatalf("have %d replicas, want %d", have, rywtest.DefaultReplicas)
+	}
+	insert(t, c.Primary(), 1)
+	must(t, c.WaitReplicated(within(t, patience)))
+	for i, s := range c.Servers() {
+		wantRows(t, s, "1")
+		want := []string{"primary", "replica1", "replica2"}[i]
+		if s.Name() != want || text(t, s, "current_setting('cluster_name')") != want {
+			t.Errorf("server %d: have name %q, want %q", i, s.Name(), want)
+		}
+		if have, want := text(t, s, "pg_is_in_recovery()"), map[bool]string{true: "false", false: "true"}[i == 0]; have != want {
+			t.Errorf("%s in recovery: have %s, want %s", s.Name(), have, want)
+		}
+		if !s.Running() || s.PID() == 0 {
+			t.Errorf("%s: have running %v and process %d, want a process", s.Name(), s.Running(), s.PID())
+		}
+	}
+	// What decides what readers see is as PostgreSQL has it by default.
+	for name, want := range map[string]string{
+		"synchronous_commit": "on", "full_page_writes": "on", "hot_standby_feedback": "off", "max_standby_streaming_delay": "30s",
+	} {
+		if have := text(t, c.Replica(0), "current_setting('"+name+"')"); have != want {
+			t.Errorf("%s: have %s, want %s", name, have, want)
+		}
+	}
+}
+
+func TestDSNAsAndUnixSocket(t *testing.T) {
+	c := start(t, rywtest.Options{Replicas: rywtest.NoReplicas})
+	p := c.Primary()
+	execute(t, p, `create role "odd @ name" login`)
+	for _, dsn := range []string{
+		p.DSNAs("odd @ name"),
+		"user='odd @ name' dbname=postgres host=" + p.SocketDir() + " port=" + text(t, p, "current_setting('port')"),
+	} {
+		conn, err := pgx.Connect(within(t, patience), dsn)
+		must(t, err)
+		have, err := ask(within(t, patience), conn, "current_user")
+		must(t, err)
+		if have != "odd @ name" {
+			t.Errorf("%s: have user %q", dsn, have)
+		}
+		conn.Close(within(t, patience))
+	}
+}
+
+func TestSettings(t *testing.T) {
+	c := start(t, rywtest.Options{
+		Replicas: 1,
+		// Fewer than a template with the default would allow a standby to have.
+		Settings:        map[string]string{"max_connections": "20", "log_line_prefix": `it's a \ test`},
+		ReplicaSettings: map[string]string{"work_mem": "5MB", "log_line_prefix": "other"},
+	})
+	for _, test := range []struct {
+		s          *rywtest.Server
+		name, want string
+	}{
+		{c.Primary(), "max_connections", "20"},
+		{c.Replica(0), "max_connections", "20"},
+		{c.Primary(), "log_line_prefix", `it's a \ test`},
+		{c.Replica(0), "log_line_prefix", "other"},
+		{c.Primary(), "work_mem", "4MB"},
+		{c.Replica(0), "work_mem", "5MB"},
+	} {
+		have := text(t, test.s, "current_setting('"+test.name+"')")
+		if have != test.want {
+			t.Errorf("%s of %s: have %q, want %q", test.name, test.s.Name(), have, test.want)
+		}
+	}
+}
+
+func TestKitWorksWithSettingsThatBreakQueriesOnStandbys(t *testing.T) {
+	c := start(t, rywtest.Options{Replicas: 1, ReplicaSettings: map[string]string{
+		"default_transaction_isolation": "serializable", "statement_timeout": "1",
+	}})
+	insert(t, c.Primary(), 1)
+	must(t, c.WaitReplicated(within(t, patience)))
+	must(t, c.Replica(0).PauseReplay(within(t, patience)))
+}
+
+func TestInitArgs(t *testing.T) {
+	c := start(t, rywtest.Options{Replicas: 1, InitArgs: []string{"--wal-segsize=1"}})
+	if have := text(t, c.Replica(0), "current_setting('wal_segment_size')"); have != "1MB" {
+		t.Errorf("have WAL segments of %s, want 1MB", have)
+	}
+}
+
+func TestBadOptions(t *testing.T) {
+	t.Setenv(rywtest.EnvBackend, "")
+	for want, o := range map[string]rywtest.Options{
+		"options: Settings: Port is set by rywtest":                    {Settings: map[string]string{"Port": "1"}},
+		"options: ReplicaSettings: primary_conninfo is set by rywtest": {ReplicaSettings: map[string]string{"primary_conninfo": ""}},
+		`options: Backend: have "moon", want "local"`:                  {Backend: "moon"},
+	} {
+		c, err := rywtest.Start(context.Background(), o)
+		if c != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("have error %v, want %q", err, want)
+		}
+	}
+	t.Setenv(rywtest.EnvBackend, "sun")
+	if _, err := rywtest.Start(context.Background(), rywtest.Options{}); err == nil || !strings.Contains(err.Error(), `"sun"`) {
+		t.Errorf("have error %v, want one about the back-end named by the environment", err)
+	}
+}
+
+func TestNoPostgresNamesTheCommandThatInstallsIt(t *testing.T) {
+	t.Setenv("PATH", "")
+	_, err := rywtest.Start(context.Background(), rywtest.Options{BinDir: "/nowhere"})
+	wantError(t, err, rywtest.ErrNoPostgres, "/nowhere", "apt-get install", "dnf install", "brew install")
+	t.Setenv(rywtest.EnvBinDir, "/also/nowhere")
+	_, err = rywtest.Start(context.Background(), rywtest.Options{})
+	wantError(t, err, rywtest.ErrNoPostgres, "/also/nowhere", rywtest.EnvBinDir)
+}
+
+// privateTemp makes clusters live in a directory of this test, which must be empty
+// in the end.
+func privateTemp(t *testing.T) string {
+	t.Helper()
+	parent := "/dev/shm"
+	if _, err := os.Stat(parent); err != nil {
+		parent = "/tmp"
+	}
+	dir, err := os.MkdirTemp(parent, "test-")
+	must(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	must(t, os.Chmod(dir, 0o755)) // servers of root run as another user
+	t.Setenv("TMPDIR", dir)
+	return dir
+}
+
+func wantEmpty(t *testing.T, dir string) {
+	t.Helper()
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	must(t, err)
+	if len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestFailedStartShowsTheLogAndLeavesNothing(t *testing.T) {
+	dir := privateTemp(t)
+	_, err := rywtest.Start(within(t, patience), rywtest.Options{ReplicaSettings: map[string]string{"no_such_setting": "1"}})
+	if err == nil || !strings.Contains(err.Error(), `unrecognized configuration parameter "no_such_setting"`) {
+		t.Errorf("have error %v, want what PostgreSQL said", err)
+	}
+	wantEmpty(t, dir)
+}
+
+func TestCancelledStartLeavesNothing(t *testing.T) {
+	dir := privateTemp(t)
+	for _, after := range []time.Duration{0, 5, 20, 60, 120, 200} {
+		ctx, cancel := context.WithTimeout(context.Background(), after*time.Millisecond)
+		c, err := rywtest.Start(ctx, rywtest.Options{})
+		cancel()
+		if err == nil {
+			must(t, c.Close())
+		} else {
+			wantTimeout(t, err)
+		}
+		wantEmpty(t, dir)
+	}
+}
+
+func TestCloseWhileOthersWork(t *testing.T) {
+	dir := privateTemp(t)
+	c := start(t, rywtest.Options{})
+	r := c.Replica(0)
+	must(t, r.PauseReplay(within(t, patience)))
+	insert(t, c.Primary(), 1)
+	must(t, c.Replica(1).Freeze(within(t, patience)))
+	ctx := within(t, patience)
+	calls := []func() error{
+		func() error { return c.WaitReplicated(ctx) },
+		func() error { return c.Replica(1).Start(ctx) }, // it runs: an error at once
+		func() error { _, err := c.AddReplica(ctx); return err },
+		func() error { return r.WaitCaughtUp(ctx, 1<<60) },
+	}
+	errs := make([]error, len(calls))
+	var wg sync.WaitGroup
+	for i, call := range calls {
+		wg.Go(func() { errs[i] = call() })
+	}
+	must(t, c.Close())
+	must(t, c.Close())
+	wg.Wait()
+	for i, err := range errs {
+		if err == nil {
+			t.Errorf("call %d succeeded on a closed cluster", i)
+		}
+	}
+	wantError(t, errs[3], rywtest.ErrClosed)
+	wantError(t, r.Start(ctx), rywtest.ErrClosed)
+	if err := r.Stop(ctx); err == nil {
+		t.Error("a server of a closed cluster could be stopped")
+	}
+	wantEmpty(t, dir)
+}
+
+func TestFourClustersAtOnce(t *testing.T) {
+	var wg sync.WaitGroup
+	ids, errs := make([]string, 4), make([]error, 4)
+	for i := range ids {
+		wg.Go(func() { ids[i], errs[i] = liveOnce(within(t, 2*patience)) })
+	}
+	wg.Wait()
+	for i := range ids {
+		must(t, errs[i])
+		if n := slices.Index(ids, ids[i]); n != i {
+			t.Errorf("clusters %d and %d have the same system identifier %s", n, i, ids[i])
+		}
+	}
+}
+
+// liveOnce starts a cluster, replicates a row and returns its system identifier.
+func liveOnce(ctx context.Context) (id string, err error) {
+	c, err := rywtest.Start(ctx, rywtest.Options{Replicas: 1})
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	conn, err := c.Primary().Conn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "create table x ()"); err != nil {
+		return "", err
+	}
+	if err := c.WaitReplicated(ctx); err != nil {
+		return "", err
+	}
+	replica, err := c.Replica(0).Conn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer replica.Close(ctx)
+	return ask(ctx, replica, "select system_identifier from pg_control_system(), x right join (select) y on true")
+}
+
+func TestLongTempDirStillHasSockets(t *testing.T) {
+	long := filepath.Join(privateTemp(t), strings.Repeat("x", 100))
+	must(t, os.Mkdir(long, 0o755))
+	t.Setenv("TMPDIR", long)
+	c := start(t, rywtest.Options{Replicas: rywtest.NoReplicas})
+	p := c.Primary()
+	socket := filepath.Join(p.SocketDir(), ".s.PGSQL."+text(t, p, "current_setting('port')"))
+	conn, err := net.Dial("unix", socket)
+	must(t, err)
+	conn.Close()
+	must(t, c.Close())
+	if _, err := os.Stat(p.SocketDir()); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", p.SocketDir(), err)
+	}
+	wantEmpty(t, long)
+}
+
+func TestAddReplica(t *testing.T) {
+	c := start(t, rywtest.Options{Replicas: 1})
+	insert(t, c.Primary(), 1)
+	s, err := c.AddReplica(within(t, patience))
+	must(t, err)
+	if s.Name() != "replica2" || len(c.Replicas()) != 2 || c.Replica(1) != s {
+		t.Errorf("have %s of %d replicas, want replica2, the second of 2", s.Name(), len(c.Replicas()))
+	}
+	wantRows(t, s, "1")
+	insert(t, c.Primary(), 2)
+	must(t, c.WaitReplicated(within(t, patience)))
+	wantRows(t, s, "1 2")
+}
