@@ -37,12 +37,17 @@ type Layer struct {
 	prepared sync.Map       // *sql.DB of a replica -> *gorm.PreparedStmtDB
 	resolver atomic.Pointer[policy.Policy]
 
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	open   sync.WaitGroup // writes whose rows are being read
+
 	captures, captureFailures, marks atomic.Int64
 }
 
 // New returns a layer whose own pool leads to the primary of home.
 func New(cfg Config, home *watcher.Group) *Layer {
 	l := &Layer{cfg: cfg, home: home}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.calls.New = func() any { return &call{layer: l} }
 	return l
 }
@@ -95,8 +100,8 @@ func (l *Layer) Register(db *gorm.DB) error {
 		q.Before("gorm:query").After(resolveName).Register(routeName, l.routeRead),
 		q.After("gorm:query").Before("gorm:preload").Register(observeName, l.observe),
 		q.After("gorm:after_query").Register(endName, l.end),
-		row.Before("gorm:row").After(resolveName).Register(routeName, l.routeRead),
-		row.After("gorm:row").Register(observeName, l.observeRow),
+		row.Before("gorm:row").After(resolveName).Register(routeName, l.routeRow),
+		row.After("gorm:row").Register(observeName, l.observe),
 	)
 }
 

@@ -16,7 +16,12 @@ import (
 
 // routeRead puts a pool in place that decides when the text is known. A
 // transaction, a *sql.Conn and a pool that is not known are left alone.
-func (l *Layer) routeRead(db *gorm.DB) {
+func (l *Layer) routeRead(db *gorm.DB) { l.route(db, false) }
+
+// routeRow is routeRead for Row and Rows, whose result the caller reads.
+func (l *Layer) routeRow(db *gorm.DB) { l.route(db, true) }
+
+func (l *Layer) route(db *gorm.DB, keepsOpen bool) {
 	if db.Error != nil || db.DryRun {
 		return
 	}
@@ -37,7 +42,7 @@ func (l *Layer) routeRead(db *gorm.DB) {
 		return
 	}
 	c := l.calls.Get().(*call)
-	c.db, c.base, c.known, c.hint = db, stmt.ConnPool, known, hint
+	c.db, c.base, c.known, c.hint, c.keepsOpen = db, stmt.ConnPool, known, hint, keepsOpen
 	stmt.ConnPool = c
 }
 
@@ -53,12 +58,7 @@ func hintError(ctx context.Context, query *policy.Hint) error {
 
 // observe runs behind the query, before preloads: the sessions learn of the
 // read, and the record replaces the statement's context.
-func (l *Layer) observe(db *gorm.DB) { l.observed(db, false) }
-
-// observeRow is observe for Row and Rows, whose result is still being read.
-func (l *Layer) observeRow(db *gorm.DB) { l.observed(db, true) }
-
-func (l *Layer) observed(db *gorm.DB, open bool) {
+func (l *Layer) observe(db *gorm.DB) {
 	c, ok := db.Statement.ConnPool.(*call)
 	if !ok {
 		return
@@ -70,7 +70,7 @@ func (l *Layer) observed(db *gorm.DB, open bool) {
 	// this statement is for the primary.
 	db.Statement.ConnPool = db.ConnPool
 	if c.sent {
-		c.tell(db.Error, rec, open)
+		c.tell(db.Error, rec)
 		l.cfg.Router.Counted(c.decision)
 	}
 	c.release()
@@ -96,6 +96,8 @@ type call struct {
 	decision  policy.Decision
 	observers observers
 	target    gorm.ConnPool
+	own       *session.Session // of a write
+	keepsOpen bool             // the caller reads the rows
 	pure      bool
 	aged      bool
 	sent      bool
@@ -106,13 +108,17 @@ func (c *call) release() {
 	c.request.Reset()
 	c.db, c.base, c.known, c.hint = nil, nil, nil, nil
 	c.decision, c.observers = policy.Decision{}, observers{}
-	c.target, c.pure, c.aged, c.sent = nil, false, false, false
+	c.target, c.own = nil, nil
+	c.keepsOpen, c.pure, c.aged, c.sent = false, false, false, false
 	l.calls.Put(c)
 }
 
 // QueryContext implements gorm.ConnPool.
 func (c *call) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	c.decide(ctx, query)
+	if c.keepsOpen && !c.pure {
+		return c.openRows(ctx, query, args)
+	}
 	rows, err := c.target.QueryContext(ctx, query, args...)
 	if err != nil && c.again(ctx, err) {
 		rows, err = c.target.QueryContext(ctx, query, args...)
@@ -123,6 +129,13 @@ func (c *call) QueryContext(ctx context.Context, query string, args ...any) (*sq
 // QueryRowContext implements gorm.ConnPool.
 func (c *call) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	c.decide(ctx, query)
+	if c.keepsOpen && !c.pure {
+		row, err := c.openRow(ctx, query, args)
+		if row == nil {
+			return failrow.New(err)
+		}
+		return row
+	}
 	row := c.target.QueryRowContext(ctx, query, args...)
 	if err := row.Err(); err != nil && c.again(ctx, err) {
 		row = c.target.QueryRowContext(ctx, query, args...)
@@ -293,7 +306,7 @@ func (c *call) again(ctx context.Context, err error) bool {
 }
 
 // tell has the sessions learn of what was sent.
-func (c *call) tell(err error, rec *Record, open bool) {
+func (c *call) tell(err error, rec *Record) {
 	if rep := c.decision.Replica; rep != nil {
 		rep.End()
 		rec.key = rep.Node.Group().Key()
@@ -309,22 +322,22 @@ func (c *call) tell(err error, rec *Record, open bool) {
 	case c.pure:
 		l.sawPrimary(g, &c.observers, nil)
 	default:
-		c.tellWrite(err, rec, open)
+		c.tellWrite(err, rec)
 	}
 }
 
 // tellWrite is for a statement that may have written.
-func (c *call) tellWrite(err error, rec *Record, open bool) {
+func (c *call) tellWrite(err error, rec *Record) {
 	l, g := c.layer, c.known.Group
+	if c.own != nil {
+		rec.own = c.own // told when the rows are closed
+		return
+	}
 	rec.own = &session.Session{}
 	rec.observers.add(rec.own)
 	switch {
 	case err != nil:
 		l.failed(g, err, &rec.observers)
-	case open:
-		// The rows are still being read: when the statement commits cannot be
-		// seen from here.
-		l.mark(g, &rec.observers)
 	default:
 		rec.key = l.wrote(g, &rec.observers)
 	}

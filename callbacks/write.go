@@ -2,6 +2,7 @@ package callbacks
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
@@ -109,7 +110,25 @@ func (l *Layer) captureWithin(db *gorm.DB, rec *Record) {
 	if rec.parent.inWrite() {
 		return
 	}
+	if tx := rawTx(db.Statement.ConnPool); tx != nil {
+		key := l.groupOf(db).Key()
+		l.marks.Add(1)
+		rec.observers.each(func(s *session.Session) { s.Await(key, ended(tx)) })
+		return
+	}
 	l.mark(l.groupOf(db), &rec.observers)
+}
+
+// rawTx returns the *sql.Tx of a transaction that is not ours.
+func rawTx(pool gorm.ConnPool) *sql.Tx {
+	switch t := pool.(type) {
+	case *sql.Tx:
+		return t
+	case *gorm.PreparedStmtTX:
+		tx, _ := t.Tx.(*sql.Tx)
+		return tx
+	}
+	return nil
 }
 
 // groupOf returns the cluster that a statement's pool leads to. GORM has put the

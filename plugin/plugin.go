@@ -141,6 +141,9 @@ func (p *Plugin) Close() error {
 }
 
 func (p *Plugin) shutDown() error {
+	if p.layer != nil {
+		p.layer.Close()
+	}
 	for _, g := range p.groups {
 		g.Close()
 	}

@@ -131,6 +131,30 @@ func (s *Session) addOpen(n int) {
 	s.mu.Unlock()
 }
 
+// Await records a write in a transaction whose end cannot be observed. Until done
+// says that it has ended, the session's reads outside it go to the primary; from
+// then on the write is one of unknown position. done must be quick and must not
+// call the session.
+func (s *Session) Await(key token.Key, done func() bool) {
+	s.MarkWrote(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.awaited = append(s.awaited, awaited{key, done})
+}
+
+// settleAwaited marks the writes whose transactions have ended anew: only a
+// position asked for from now on covers them.
+func (s *Session) settleAwaited() {
+	s.awaited = slices.DeleteFunc(s.awaited, func(a awaited) bool {
+		if !a.done() {
+			return false
+		}
+		s.tok = s.tok.Mark(a.key, token.Marks{Wrote: true}, time.Now())
+		s.markedAt = mono.Now()
+		return true
+	})
+}
+
 func (s *Session) cover(key token.Key, begun mono.Instant) {
 	for i := range s.covered {
 		if c := &s.covered[i]; c.key == key {

@@ -61,7 +61,10 @@ func (n *Need) PrimaryOnly() bool { return n.Marked || n.Aged || n.Elsewhere || 
 func (s *Session) Need(n *Need, key token.Key, oldest time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n.Open = n.Open || s.open > 0
+	if len(s.awaited) > 0 {
+		s.settleAwaited()
+	}
+	n.Open = n.Open || s.open > 0 || len(s.awaited) > 0
 	covered := s.isCovered(key)
 	for i := range s.tok.Len() {
 		e := s.tok.At(i)

@@ -32,9 +32,16 @@ type Session struct {
 	// in tok.
 	newest mono.Instant
 
-	reads []NodeRead   // nodes read from, whose position then is not known yet
-	open  int          // read-write transactions under way
-	into  *token.Token // where a collector shows its token, see Collect
+	reads   []NodeRead   // nodes read from, whose position then is not known yet
+	open    int          // read-write transactions under way
+	awaited []awaited    // writes in transactions that cannot be observed
+	into    *token.Token // where a collector shows its token, see Collect
+}
+
+// awaited is a write in a transaction whose end only a question can tell.
+type awaited struct {
+	key  token.Key
+	done func() bool
 }
 
 type coverage struct {

@@ -1,0 +1,85 @@
+package callbacks
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/gorm-ryw/gorm-ryw/session"
+	"gorm.io/gorm"
+)
+
+// A write whose rows the caller reads itself (Raw("INSERT … RETURNING …").Rows())
+// commits when they are closed, which *sql.Rows tells nobody. It is run on a
+// *sql.Conn of its own, whose Close waits for them.
+
+// openWrite runs a write on a connection of its own and has its end observed.
+func (c *call) openWrite(ctx context.Context, run func(context.Context, *sql.Conn) error) error {
+	pool, _ := unwrap(c.target)
+	if pool == nil {
+		return gorm.ErrInvalidDB
+	}
+	l := c.layer
+	ctx, cancel := context.WithCancel(ctx)
+	unwatch := context.AfterFunc(l.ctx, cancel) // Close does not wait for rows that nobody closes
+	conn, err := pool.Conn(ctx)
+	if err == nil {
+		err = run(ctx, conn)
+	}
+	if err != nil {
+		unwatch()
+		cancel()
+		if conn != nil {
+			_ = conn.Close() // nothing is open on it
+		}
+		return err
+	}
+	c.own = &session.Session{}
+	c.observers.add(c.own)
+	obs, group := c.observers, c.known.Group
+	key := group.Key()
+	obs.each(func(s *session.Session) { s.BeginWrite(); s.MarkWrote(key) })
+	l.open.Add(1)
+	go func() {
+		defer l.open.Done()
+		_ = conn.Close() // waits for the rows
+		unwatch()
+		cancel()
+		l.wrote(group, &obs)
+		obs.each((*session.Session).EndWrite)
+	}()
+	return nil
+}
+
+func (c *call) openRows(ctx context.Context, query string, args []any) (rows *sql.Rows, err error) {
+	err = c.openWrite(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		rows, err = conn.QueryContext(ctx, query, args...)
+		return err
+	})
+	return rows, err
+}
+
+func (c *call) openRow(ctx context.Context, query string, args []any) (row *sql.Row, err error) {
+	err = c.openWrite(ctx, func(ctx context.Context, conn *sql.Conn) error {
+		row = conn.QueryRowContext(ctx, query, args...)
+		return row.Err()
+	})
+	return row, err
+}
+
+// Close ends what the layer still observes and waits for it. Idempotent.
+func (l *Layer) Close() {
+	l.cancel()
+	l.open.Wait()
+}
+
+// ended reports whether a transaction that is not ours has ended. It asks the
+// transaction for a statement of no database, which it answers without its
+// server: with sql.ErrTxDone once it has ended, with another error before.
+func ended(tx *sql.Tx) func() bool {
+	return func() bool {
+		ctx := context.Background()
+		_, err := tx.StmtContext(ctx, &sql.Stmt{}).ExecContext(ctx)
+		return errors.Is(err, sql.ErrTxDone)
+	}
+}
