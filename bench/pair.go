@@ -7,8 +7,9 @@ import (
 
 // alternate times contenders by turns: in each round each of them once, n calls
 // at a time, another one first each time. So whatever else the machine does
-// meets all of them alike. It returns nanoseconds per call, by contender and
-// round.
+// meets all of them alike. Many short rounds are better than few long ones: a
+// round in which another process got the core is then an exception, which the
+// median does not see. It returns nanoseconds per call, by contender and round.
 func alternate(rounds, n int, contenders ...func() error) ([][]float64, error) {
 	times := make([][]float64, len(contenders))
 	for round := range rounds {

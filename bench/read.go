@@ -65,7 +65,7 @@ func first(db *gorm.DB) error {
 func (b *readBench) close() error { return errors.Join(b.with.close(), b.plain.close()) }
 
 func (b *readBench) figures(r *report) error {
-	times, err := alternate(200, 40, b.underToken, b.onPlain)
+	times, err := alternate(2000, 4, b.underToken, b.onPlain)
 	if err != nil {
 		return err
 	}

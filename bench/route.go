@@ -87,7 +87,7 @@ func (b *routeBench) close() error {
 
 func (b *routeBench) figures(r *report, suffix string) error {
 	contenders := []func() error{b.plain.resolve, b.ours.route, b.ours.chain}
-	times, err := alternate(60, 5000, contenders...)
+	times, err := alternate(3000, 100, contenders...)
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func (l *Layer) wrapSource(stmt *gorm.Statement) {
 	if known == nil || known.Replica != nil {
 		return
 	}
-	pool := &Pool{DB: db, layer: l, group: known.Group}
+	pool := &Pool{DB: db, layer: l, group: known.Group, reports: known.Reports}
 	if prepared == nil {
 		stmt.ConnPool = pool
 		return
@@ -158,7 +158,8 @@ func (l *Layer) wrapSource(stmt *gorm.Statement) {
 func (l *Layer) Wrap(pool gorm.ConnPool) (gorm.ConnPool, *sql.DB, bool) {
 	switch p := pool.(type) {
 	case *sql.DB:
-		return &Pool{DB: p, layer: l, group: l.home}, p, true
+		known := l.cfg.Router.Pools.Lookup(p)
+		return &Pool{DB: p, layer: l, group: l.home, reports: known != nil && known.Reports}, p, true
 	case *gorm.PreparedStmtDB:
 		if inner, db, ok := l.Wrap(p.ConnPool); ok {
 			p.ConnPool = inner

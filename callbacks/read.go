@@ -9,7 +9,6 @@ import (
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
 	"github.com/gorm-ryw/gorm-ryw/session"
-	"github.com/gorm-ryw/gorm-ryw/token"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 	"gorm.io/gorm"
 )
@@ -63,7 +62,8 @@ func (l *Layer) observe(db *gorm.DB) {
 	if !ok {
 		return
 	}
-	rec := &Record{decision: c.decision, observers: c.observers, active: true}
+	rec := &Record{decision: c.decision, active: true}
+	rec.observers = c.observers
 	rec.open(db.Statement.Context)
 	db.Statement.Context = rec
 	// Not the pool that served: a transaction that a hook or a batch begins on
@@ -97,6 +97,7 @@ type call struct {
 	observers observers
 	target    gorm.ConnPool
 	own       *session.Session // of a write
+	unit      *unit            // if the driver reports the end
 	keepsOpen bool             // the caller reads the rows
 	pure      bool
 	aged      bool
@@ -108,7 +109,7 @@ func (c *call) release() {
 	c.request.Reset()
 	c.db, c.base, c.known, c.hint = nil, nil, nil, nil
 	c.decision, c.observers = policy.Decision{}, observers{}
-	c.target, c.own = nil, nil
+	c.target, c.own, c.unit = nil, nil, nil
 	c.keepsOpen, c.pure, c.aged, c.sent = false, false, false, false
 	l.calls.Put(c)
 }
@@ -116,31 +117,49 @@ func (c *call) release() {
 // QueryContext implements gorm.ConnPool.
 func (c *call) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	c.decide(ctx, query)
-	if c.keepsOpen && !c.pure {
-		return c.openRows(ctx, query, args)
-	}
-	rows, err := c.target.QueryContext(ctx, query, args...)
+	rows, err := c.query(ctx, query, args)
 	if err != nil && c.again(ctx, err) {
-		rows, err = c.target.QueryContext(ctx, query, args...)
+		rows, err = c.query(ctx, query, args)
 	}
 	return rows, err
+}
+
+func (c *call) query(ctx context.Context, query string, args []any) (*sql.Rows, error) {
+	switch {
+	case c.unit != nil:
+		rows, err := c.target.QueryContext(observed(ctx, c.unit), query, args...)
+		if err != nil {
+			c.unit.finish()
+		}
+		return rows, err
+	case c.keepsOpen && !c.pure:
+		return c.openRows(ctx, query, args)
+	}
+	return c.target.QueryContext(ctx, query, args...)
 }
 
 // QueryRowContext implements gorm.ConnPool.
 func (c *call) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	c.decide(ctx, query)
-	if c.keepsOpen && !c.pure {
-		row, err := c.openRow(ctx, query, args)
-		if row == nil {
-			return failrow.New(err)
-		}
-		return row
-	}
-	row := c.target.QueryRowContext(ctx, query, args...)
+	row := c.queryRow(ctx, query, args)
 	if err := row.Err(); err != nil && c.again(ctx, err) {
-		row = c.target.QueryRowContext(ctx, query, args...)
+		row = c.queryRow(ctx, query, args)
 	}
 	return row
+}
+
+func (c *call) queryRow(ctx context.Context, query string, args []any) *sql.Row {
+	switch {
+	case c.unit != nil:
+		row := c.target.QueryRowContext(observed(ctx, c.unit), query, args...)
+		if row.Err() != nil {
+			c.unit.finish()
+		}
+		return row
+	case c.keepsOpen && !c.pure:
+		return c.openRow(ctx, query, args)
+	}
+	return c.target.QueryRowContext(ctx, query, args...)
 }
 
 // ExecContext implements gorm.ConnPool. Neither processor uses it.
@@ -194,7 +213,7 @@ func (c *call) precedence(ctx context.Context) (parent *Record) {
 		// In the context, StaleOK never drops what the session must see.
 		q.Level, q.MaxStaleness, q.Sessions[0] = policy.ReadYourWrites, hint.MaxStaleness, ses
 	case hint != nil && hint.Level == policy.ReadYourWrites:
-		q.Level, q.Sessions[0], q.Sessions[1] = hint.Level, hint.Session, ses
+		q.Level, q.MaxStaleness, q.Sessions[0], q.Sessions[1] = hint.Level, hint.MaxStaleness, hint.Session, ses
 	case hint != nil:
 		q.Level, q.MaxStaleness = hint.Level, hint.MaxStaleness
 	case ses != nil:
@@ -276,15 +295,30 @@ func (c *call) route(ctx context.Context) {
 
 func (c *call) toPrimary(why policy.Reason) {
 	c.decision.Replica, c.decision.Reason, c.decision.Level = nil, why, c.request.Level
-	if c.known.Replica == nil {
-		c.target = c.base
-		return
+	c.target = c.base
+	if c.known.Replica != nil {
+		stmt := c.db.Statement
+		toSource(c.db)
+		c.target, stmt.ConnPool = stmt.ConnPool, c
 	}
-	stmt := c.db.Statement
-	toSource(c.db)
-	c.target, stmt.ConnPool = stmt.ConnPool, c
-	if _, again := c.target.(*call); again {
-		c.target = c.base // no dbresolver any more: cannot happen
+	if pool, _ := unwrap(c.target); pool != nil {
+		if k := c.layer.cfg.Router.Pools.Lookup(pool); k != nil && k.Reports {
+			c.listen()
+		}
+	}
+}
+
+// listen has the driver tell the observers what becomes of the statement.
+func (c *call) listen() {
+	c.unit = &unit{renew: c.aged}
+	if !c.pure {
+		c.own = &session.Session{}
+		c.observers.add(c.own)
+		c.unit.own = c.own
+	}
+	c.unit.observers = c.observers
+	if c.keepsOpen && !c.pure {
+		c.unit.write(c.known.Group.Key())
 	}
 }
 
@@ -317,6 +351,8 @@ func (c *call) tell(err error, rec *Record) {
 	l, g := c.layer, c.known.Group
 	rec.key = g.Key()
 	switch {
+	case c.unit != nil:
+		rec.own = c.own // the driver has told, or will when the rows are closed
 	case c.pure && c.aged:
 		l.renew(g, &c.observers)
 	case c.pure:
@@ -339,7 +375,7 @@ func (c *call) tellWrite(err error, rec *Record) {
 	case err != nil:
 		l.failed(g, err, &rec.observers)
 	default:
-		rec.key = l.wrote(g, &rec.observers)
+		l.wrote(g, &rec.observers)
 	}
 }
 
@@ -352,7 +388,5 @@ func (l *Layer) renew(g *watcher.Group, obs *observers) {
 		l.sawPrimary(g, obs, nil)
 		return
 	}
-	obs.each(func(ses *session.Session) {
-		ses.Renew(token.Key{System: s.System, Name: g.Key().Name}, s.Position, s.Begun)
-	})
+	obs.each(func(ses *session.Session) { ses.Renew(keyOf(g, s), s.Position, s.Begun) })
 }

@@ -20,15 +20,14 @@ type Record struct {
 	decision policy.Decision
 	key      token.Key
 
-	// own is what a write advanced, for Token; nil for reads.
-	own *session.Session
-	// observers are the sessions that the statement advanced.
-	observers observers
+	// unit is who learns of the statement. Its own session, for Token, is nil
+	// for reads.
+	unit
 
 	// active is set while the statement's callbacks run.
 	active bool
-	// writing is set from before a write's hooks to after its commit.
-	writing bool
+	// running is set from before a write's hooks to after its commit.
+	running bool
 	// implicit says that GORM is about to begin a transaction for a write.
 	implicit bool
 	// within says that the statement ran in a transaction it did not begin.
@@ -100,7 +99,7 @@ func RecordOf(ctx context.Context) *Record {
 // Decision says where the statement went and why.
 func (r *Record) Decision() policy.Decision { return r.decision }
 
-// Token returns what the statement's sessions hold and what the statement itself
+// Token returns what the statement's sessions hold, and what the statement itself
 // wrote or read.
 func (r *Record) Token() token.Token {
 	var t token.Token
@@ -119,7 +118,7 @@ func (r *Record) Token() token.Token {
 // inWrite reports whether a write is under way on whose behalf r runs.
 func (r *Record) inWrite() bool {
 	for ; r != nil; r = r.parent {
-		if r.writing {
+		if r.running {
 			return true
 		}
 	}
@@ -132,9 +131,11 @@ func TokenOf(tx *gorm.DB) token.Token {
 	if tx == nil || tx.Statement == nil {
 		return token.Token{}
 	}
-	t := transactionOf(tx.Statement.ConnPool)
-	if t != nil {
+	if t := transactionOf(tx.Statement.ConnPool); t != nil {
 		return t.token()
+	}
+	if u := reported.of(rawTx(tx.Statement.ConnPool)); u != nil {
+		return u.token()
 	}
 	if r := RecordOf(tx.Statement.Context); r != nil {
 		return r.Token()

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 
+	"github.com/gorm-ryw/gorm-ryw/internal/failrow"
 	"github.com/gorm-ryw/gorm-ryw/session"
 	"gorm.io/gorm"
 )
@@ -59,12 +60,15 @@ func (c *call) openRows(ctx context.Context, query string, args []any) (rows *sq
 	return rows, err
 }
 
-func (c *call) openRow(ctx context.Context, query string, args []any) (row *sql.Row, err error) {
-	err = c.openWrite(ctx, func(ctx context.Context, conn *sql.Conn) error {
+func (c *call) openRow(ctx context.Context, query string, args []any) (row *sql.Row) {
+	err := c.openWrite(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		row = conn.QueryRowContext(ctx, query, args...)
 		return row.Err()
 	})
-	return row, err
+	if row == nil {
+		return failrow.New(err)
+	}
+	return row
 }
 
 // Close ends what the layer still observes and waits for it. Idempotent.

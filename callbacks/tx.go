@@ -3,7 +3,6 @@ package callbacks
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"sync"
 
 	"github.com/gorm-ryw/gorm-ryw/session"
@@ -16,8 +15,9 @@ import (
 // place of the *sql.DB, which it leaves usable for everything else.
 type Pool struct {
 	*sql.DB
-	layer *Layer
-	group *watcher.Group
+	layer   *Layer
+	group   *watcher.Group
+	reports bool // its driver reports the commits
 }
 
 var (
@@ -35,6 +35,9 @@ func (p *Pool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool,
 	if rec := RecordOf(ctx); rec != nil && rec.implicit {
 		rec.implicit = false
 		return p.DB.BeginTx(ctx, opts)
+	}
+	if p.reports {
+		return p.beginReported(ctx, opts)
 	}
 	sqlTx, err := p.DB.BeginTx(ctx, opts)
 	if err != nil {
@@ -96,7 +99,7 @@ func (t *Tx) begin(ctx context.Context) {
 		ses.BeginWrite()
 		t.writing = append(t.writing, ses)
 	}
-	t.unwatch = context.AfterFunc(ctx, t.releaseSessions)
+	t.unwatch = context.AfterFunc(ctx, t.abandoned)
 }
 
 // join adds the observers of a statement that ran in the transaction.
@@ -186,12 +189,8 @@ func (t *Tx) StmtContext(ctx context.Context, stmt *sql.Stmt) *sql.Stmt {
 // returns. The error is the commit's own.
 func (t *Tx) Commit() error {
 	err := t.Tx.Commit()
-	if errors.Is(err, sql.ErrTxDone) {
-		t.release()
-		return err
-	}
-	wrote, first, rest := t.end()
-	for _, obs := range append([]observers{first}, rest...) {
+	wrote, all := t.end()
+	for _, obs := range all {
 		switch {
 		case err != nil && wrote:
 			t.layer.failed(t.group, err, &obs)
@@ -208,26 +207,48 @@ func (t *Tx) Commit() error {
 // Rollback rolls back. What was read in the transaction has been read.
 func (t *Tx) Rollback() error {
 	err := t.Tx.Rollback()
-	if !errors.Is(err, sql.ErrTxDone) {
-		_, first, rest := t.end()
-		key := t.group.Key()
-		for _, obs := range append([]observers{first}, rest...) {
-			obs.each(func(s *session.Session) { s.MarkSawPrimary(key) })
-		}
-	}
+	_, all := t.end()
+	t.sawPrimary(all)
 	t.release()
 	return err
 }
 
-// end marks the transaction as ended and returns who is to be told.
-func (t *Tx) end() (wrote bool, first observers, rest []observers) {
+// abandoned is called when the context ends before the transaction did. Then
+// database/sql rolls it back by itself, unless a Commit is under way, which has
+// the sessions told once more.
+func (t *Tx) abandoned() {
+	t.mu.Lock()
+	all := t.all()
+	t.mu.Unlock()
+	t.sawPrimary(all)
+	t.releaseSessions()
+}
+
+func (t *Tx) sawPrimary(all []observers) {
+	key := t.group.Key()
+	for _, obs := range all {
+		obs.each(func(s *session.Session) { s.MarkSawPrimary(key) })
+	}
+}
+
+// end marks the transaction as ended and returns who is to be told; nobody if it
+// had ended before, as for a Rollback behind a Commit.
+func (t *Tx) end() (wrote bool, all []observers) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.ended = true
-	for _, s := range t.more {
-		rest = append(rest, observers{s})
+	if t.ended {
+		return t.wrote, nil
 	}
-	return t.wrote, t.observers, rest
+	t.ended = true
+	return t.wrote, t.all()
+}
+
+func (t *Tx) all() []observers {
+	all := []observers{t.observers}
+	for _, s := range t.more {
+		all = append(all, observers{s})
+	}
+	return all
 }
 
 // release ends what begin began. Idempotent.

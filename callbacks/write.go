@@ -44,7 +44,8 @@ func (l *Layer) openWrite(db *gorm.DB, implicit bool) {
 		return
 	}
 	stmt := db.Statement
-	rec := &Record{own: &session.Session{}, active: true, writing: true, within: inTransaction(stmt.ConnPool)}
+	rec := &Record{active: true, running: true, within: inTransaction(stmt.ConnPool)}
+	rec.own, rec.part = &session.Session{}, rec.within
 	rec.open(stmt.Context)
 	rec.implicit = implicit && !rec.within
 	rec.decision.Reason = policy.NotPure
@@ -81,16 +82,23 @@ func (l *Layer) capture(db *gorm.DB) {
 	if !ok || !rec.active {
 		return
 	}
-	rec.active, rec.writing, rec.implicit = false, false, false
+	rec.active, rec.running, rec.implicit = false, false, false
+	source := l.sourceOf(db)
+	g := source.Group
+	rec.key = g.Key()
 	switch {
+	case source.Reports && rec.within:
+		l.awaitForeign(db, rec, g)
+	case source.Reports:
+		// The driver has told the observers.
 	case rec.within:
-		l.captureWithin(db, rec)
+		l.captureWithin(db, rec, g)
 	case db.Error != nil:
-		l.failed(l.groupOf(db), db.Error, &rec.observers)
+		l.failed(g, db.Error, &rec.observers)
 	case l.pureExec(db):
-		l.sawPrimary(l.groupOf(db), &rec.observers, rec.own)
+		l.sawPrimary(g, &rec.observers, rec.own)
 	default:
-		rec.key = l.wrote(l.groupOf(db), &rec.observers)
+		l.wrote(g, &rec.observers)
 	}
 }
 
@@ -101,22 +109,33 @@ func (l *Layer) pureExec(db *gorm.DB) bool {
 
 // captureWithin is for a write in a transaction that the statement did not
 // begin. Ours captures by itself; GORM's own, around a parent statement, is
-// captured by the parent; any other commit cannot be observed.
-func (l *Layer) captureWithin(db *gorm.DB, rec *Record) {
+// captured by the parent, which resolves the mark that stands until then; any
+// other commit cannot be observed.
+func (l *Layer) captureWithin(db *gorm.DB, rec *Record, g *watcher.Group) {
 	if t := transactionOf(db.Statement.ConnPool); t != nil {
 		t.join(&rec.observers)
 		return
 	}
 	if rec.parent.inWrite() {
+		key := g.Key()
+		rec.observers.each(func(s *session.Session) { s.MarkWrote(key) })
 		return
 	}
-	if tx := rawTx(db.Statement.ConnPool); tx != nil {
-		key := l.groupOf(db).Key()
-		l.marks.Add(1)
-		rec.observers.each(func(s *session.Session) { s.Await(key, ended(tx)) })
-		return
+	if !l.awaitForeign(db, rec, g) {
+		l.mark(g, &rec.observers)
 	}
-	l.mark(l.groupOf(db), &rec.observers)
+}
+
+// awaitForeign has the observers wait for the end of a transaction that was begun
+// behind the plugin's back.
+func (l *Layer) awaitForeign(db *gorm.DB, rec *Record, g *watcher.Group) bool {
+	tx := rawTx(db.Statement.ConnPool)
+	if tx == nil || reported.of(tx) != nil || rec.parent.inWrite() {
+		return false
+	}
+	l.marks.Add(1)
+	rec.observers.each(func(s *session.Session) { s.Await(g.Key(), ended(tx)) })
+	return true
 }
 
 // rawTx returns the *sql.Tx of a transaction that is not ours.
@@ -131,22 +150,23 @@ func rawTx(pool gorm.ConnPool) *sql.Tx {
 	return nil
 }
 
-// groupOf returns the cluster that a statement's pool leads to. GORM has put the
+// sourceOf returns the pool that a statement wrote to. GORM has put the
 // configuration's pool back by then; with several sources dbresolver is asked.
-func (l *Layer) groupOf(db *gorm.DB) *watcher.Group {
+func (l *Layer) sourceOf(db *gorm.DB) *policy.Pool {
 	probe := throwaway(db)
 	toSource(probe)
 	if k := l.known(probe); k != nil {
-		return k.Group
+		return k
 	}
-	return l.home
+	return &policy.Pool{Group: l.home}
 }
 
 // wrote captures the position of a commit that was acknowledged just now and
 // tells the observers, or marks a write for them when it cannot be had.
-func (l *Layer) wrote(g *watcher.Group, obs *observers) token.Key {
+func (l *Layer) wrote(g *watcher.Group, obs *observers) {
 	if len(g.Replicas()) == 0 {
-		return l.mark(g, obs)
+		l.mark(g, obs)
+		return
 	}
 	// Not the caller's context: a cancelled request has committed all the same.
 	ctx, cancel := context.WithTimeoutCause(context.Background(), l.cfg.CaptureTimeout,
@@ -156,20 +176,25 @@ func (l *Layer) wrote(g *watcher.Group, obs *observers) token.Key {
 	if err != nil {
 		l.captureFailures.Add(1)
 		l.cfg.Log.Warn("gorm-ryw: position of a write not captured, marked instead", "error", err)
-		return l.mark(g, obs)
+		l.mark(g, obs)
+		return
 	}
 	l.captures.Add(1)
-	key := g.Key()
+	key := keyOf(g, s)
 	obs.each(func(ses *session.Session) { ses.Advance(key, s.Position, s.Begun, true) })
-	return key
+}
+
+// keyOf is the key of the cluster that a sample of a group's primary is of: the
+// group's own may be of another one by now.
+func keyOf(g *watcher.Group, s watcher.Sample) token.Key {
+	return token.Key{System: s.System, Name: g.Key().Name}
 }
 
 // mark records a write whose position is not known.
-func (l *Layer) mark(g *watcher.Group, obs *observers) token.Key {
+func (l *Layer) mark(g *watcher.Group, obs *observers) {
 	l.marks.Add(1)
 	key := g.Key()
 	obs.each(func(ses *session.Session) { ses.MarkWrote(key) })
-	return key
 }
 
 // sawPrimary records a read of the primary and brings its floor along: one
@@ -181,7 +206,7 @@ func (l *Layer) sawPrimary(g *watcher.Group, obs *observers, own *session.Sessio
 		ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CaptureTimeout)
 		defer cancel()
 		if s, err := g.Primary.Sample(ctx); err == nil {
-			obs.each(func(ses *session.Session) { ses.Advance(g.Key(), s.Position, s.Begun, false) })
+			obs.each(func(ses *session.Session) { ses.Advance(keyOf(g, s), s.Position, s.Begun, false) })
 			return
 		}
 	}

@@ -51,11 +51,11 @@ func (p *Plugin) adopt(pool, source *sql.DB) *policy.Pool {
 }
 
 func (p *Plugin) adoptSource(pool *sql.DB) {
-	src := fromPool(fmt.Sprintf("source %d", len(p.groups)), pool)
+	src := adopted(fmt.Sprintf("source %d", len(p.groups)), pool)
 	g := watcher.NewGroup(p.cfg.watching(), src.name, src.dial)
 	src.named(g.Primary)
 	p.groups = append(p.groups, g)
-	p.router.Pools.AddPrimary(pool, g)
+	p.router.Pools.AddPrimary(pool, g, p.bind(driverOf(pool), p.layer.PrimaryHooks(g)))
 }
 
 // alternatives returns the set that pool was seen in, or pool alone.
@@ -75,23 +75,33 @@ func (p *Plugin) alternatives(pool *sql.DB) []*sql.DB {
 }
 
 func (p *Plugin) adoptReplicas(g *watcher.Group, pools []*sql.DB) {
-	untrusted := notOurPool
-	if p.cfg.TrustPools {
-		untrusted = ""
-	}
+	foreign := 0
 	var replicas []*policy.Replica
 	for _, pool := range pools {
 		if k := p.router.Pools.Lookup(pool); k != nil && k.Replica != nil {
 			replicas = append(replicas, k.Replica)
 			continue
 		}
-		src := fromPool(fmt.Sprintf("replica %d", len(g.Replicas())), pool)
-		node := g.Add(src.name, src.dial, untrusted)
+		src := adopted(fmt.Sprintf("replica %d", len(g.Replicas())), pool)
+		node := g.Add(src.name, src.dial, notOurPool)
 		src.named(node)
+		if p.cfg.TrustPools || p.bind(driverOf(pool), p.layer.ReplicaHooks(node)) {
+			node.Trust()
+		} else {
+			foreign++
+		}
 		replicas = append(replicas, &policy.Replica{Node: node, Pool: pool})
 	}
 	p.router.Pools.AddSet(g, replicas)
-	if untrusted != "" {
-		p.cfg.Logger.Warn("gorm-ryw: replicas serve no token reads", "reason", untrusted, "pools", len(pools))
+	if foreign > 0 {
+		p.cfg.Logger.Warn("gorm-ryw: replicas serve no token reads", "reason", notOurPool, "pools", foreign)
 	}
+}
+
+// adopted returns how to connect to what a pool connects to.
+func adopted(name string, pool *sql.DB) *source {
+	if c := driverOf(pool); c != nil {
+		return &source{name: c.Name(), dial: c.Dial}
+	}
+	return fromPool(name, pool)
 }

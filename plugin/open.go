@@ -10,6 +10,7 @@ import (
 
 	"github.com/gorm-ryw/gorm-ryw/internal/pgdial"
 	"github.com/gorm-ryw/gorm-ryw/policy"
+	"github.com/gorm-ryw/gorm-ryw/rywpgx"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 	"github.com/jackc/pgx/v5"
 	"gorm.io/driver/postgres"
@@ -28,9 +29,33 @@ type source struct {
 // named has the node renamed when a pool's first connection tells its address.
 func (s *source) named(n *watcher.Node) { s.node.Store(n) }
 
+// driverOf returns the connector of rywpgx that a pool was opened with, or nil.
+func driverOf(pool *sql.DB) *rywpgx.Connector {
+	c, _ := rywpgx.Of(pool)
+	return c
+}
+
+// bind has a connector ask and tell hooks. It reports whether it does: a pool that
+// another plugin was installed on already cannot be had.
+func (p *Plugin) bind(c *rywpgx.Connector, hooks rywpgx.Hooks) bool {
+	if c == nil {
+		return false
+	}
+	if err := c.Bind(hooks, p.cfg.CaptureTimeout); err != nil {
+		p.cfg.Logger.Warn("gorm-ryw: pool is not followed at its driver", "pool", c.Name(), "error", err)
+		return false
+	}
+	return true
+}
+
 // sourceOf returns how to connect to what a dialector or, failing that, a pool
 // connects to. It does not connect.
 func sourceOf(d gorm.Dialector, pool *sql.DB) (*source, error) {
+	if pool != nil {
+		if c := driverOf(pool); c != nil {
+			return &source{name: c.Name(), dial: c.Dial}, nil
+		}
+	}
 	if pd, ok := d.(*postgres.Dialector); ok {
 		pg, err := pgdial.FromConfig(pd.Config)
 		if err == nil {
@@ -86,18 +111,34 @@ func (p *Plugin) openReplicas(db *gorm.DB) error {
 	var replicas []*policy.Replica
 	var dialectors []gorm.Dialector
 	for i, d := range p.cfg.Replicas {
-		src, err := sourceOf(d, nil)
+		node, pool, err := p.openReplica(d)
 		if err != nil {
 			return fmt.Errorf("%w: Replicas[%d]: %w", ErrConfig, i, err)
 		}
-		node := p.home.Add(src.name, src.dial, "")
-		pool := src.pg.OpenDB(node.Admit, node.Admitted)
 		p.opened = append(p.opened, pool)
 		replicas = append(replicas, &policy.Replica{Node: node, Pool: pool})
 		dialectors = append(dialectors, opened{d, pool})
 	}
 	p.router.Pools.AddSet(p.home, replicas)
 	return db.Use(dbresolver.Register(dbresolver.Config{Replicas: dialectors, Policy: p.policy}))
+}
+
+func (p *Plugin) openReplica(d gorm.Dialector) (*watcher.Node, *sql.DB, error) {
+	if rd, ok := d.(*rywpgx.Dialector); ok {
+		c, err := rd.Connector()
+		if err != nil {
+			return nil, nil, err
+		}
+		node := p.home.Add(c.Name(), c.Dial, "")
+		p.bind(c, p.layer.ReplicaHooks(node))
+		return node, sql.OpenDB(c), nil
+	}
+	src, err := sourceOf(d, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	node := p.home.Add(src.name, src.dial, "")
+	return node, src.pg.OpenDB(node.Admit, node.Admitted), nil
 }
 
 // opened is a dialector whose pool is open already.

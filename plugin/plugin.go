@@ -102,12 +102,12 @@ func (p *Plugin) install(db *gorm.DB) error {
 	p.home = watcher.NewGroup(p.cfg.watching(), primary.name, primary.dial)
 	primary.named(p.home.Primary)
 	p.groups = []*watcher.Group{p.home}
-	p.router.Pools.AddPrimary(pool, p.home)
 	p.layer = callbacks.New(callbacks.Config{
 		Router: p.router, Classifier: classifier, CaptureTimeout: p.cfg.CaptureTimeout,
 		Log: p.cfg.Logger, Adopt: p.adopt,
 	}, p.home)
 	p.layer.UseResolver(p.policy)
+	p.router.Pools.AddPrimary(pool, p.home, p.bind(driverOf(pool), p.layer.PrimaryHooks(p.home)))
 	if err := p.openReplicas(db); err != nil {
 		return err
 	}

@@ -110,7 +110,8 @@ type Decision struct {
 	Want token.Position
 	// Have is the node's position that was relied on; zero for none.
 	Have token.Position
-	// Incarnation is the replica's life that Have is of.
+	// Incarnation is the replica's life that Have is of; zero if that is not
+	// proven.
 	Incarnation token.Incarnation
 	// Age is how old the sample was that Have is from.
 	Age time.Duration
@@ -119,9 +120,10 @@ type Decision struct {
 }
 
 // Gap is by how many bytes of WAL the position relied on was short of what was
-// wanted; zero when it covered it.
+// wanted; zero when it covered it, and when the two cannot be compared.
 func (d *Decision) Gap() uint64 {
-	if d.Want.LSN <= d.Have.LSN {
+	otherLine := d.Want.Timeline != 0 && d.Want.Timeline != d.Have.Timeline
+	if d.Have.IsZero() || otherLine || d.Want.LSN <= d.Have.LSN {
 		return 0
 	}
 	return uint64(d.Want.LSN - d.Have.LSN)

@@ -57,8 +57,10 @@ func (r *Router) Counted(d Decision) { r.counts[d.Reason].Add(1) }
 
 // Request is one read that wants a node. It is reused: Reset it before use.
 type Request struct {
-	Set          *Set
-	Level        Level
+	Set   *Set
+	Level Level
+	// MaxStaleness bounds how stale the node may be that serves, on the levels
+	// below Strong; zero is no bound.
 	MaxStaleness time.Duration
 	// Sessions are to be honoured: the hint's, the context's.
 	Sessions [2]*session.Session
@@ -68,8 +70,10 @@ type Request struct {
 	// Exclude is a replica that just failed.
 	Exclude *Replica
 
+	key   token.Key // of Set's cluster, for this decision
 	need  session.Need
-	cands []*Replica // scratch
+	fresh token.Position // what MaxStaleness comes to beside a need
+	cands []*Replica     // scratch
 }
 
 // Reset forgets everything but the scratch space.
@@ -83,6 +87,9 @@ func (q *Request) Reset() {
 // resolving. With a replica that has caught up it neither waits nor allocates.
 func (r *Router) Decide(ctx context.Context, q *Request) Decision {
 	d := Decision{Level: q.Level}
+	if q.Set != nil {
+		q.key, q.fresh = q.Set.Group.Key(), token.Position{}
+	}
 	switch {
 	case q.Level == Strong:
 		d.Reason = ByStrong
@@ -98,13 +105,12 @@ func (r *Router) Decide(ctx context.Context, q *Request) Decision {
 
 func (r *Router) decideStale(ctx context.Context, q *Request, d *Decision) {
 	if q.MaxStaleness > 0 {
-		p, err := q.Set.Group.PositionSince(ctx, q.MaxStaleness)
-		if err != nil {
+		if !q.bound(ctx) {
 			d.Reason = NoneHealthy
 			return
 		}
-		q.need.Position = p
-		d.Want = p
+		q.need = session.Need{Position: q.fresh}
+		d.Want = q.fresh
 		r.pickOrWait(ctx, q, d)
 		return
 	}
@@ -113,33 +119,48 @@ func (r *Router) decideStale(ctx context.Context, q *Request, d *Decision) {
 		return
 	}
 	d.Reason = NoneHealthy
+	if q.Exclude != nil {
+		d.Reason = ReplicaFailed
+	}
 }
 
 func (r *Router) decideToken(ctx context.Context, q *Request, d *Decision) {
-	key := q.Set.Group.Key()
-	r.readNeed(q, key)
+	r.readNeed(q)
 	if q.need.None() {
 		r.decideStale(ctx, q, d)
 		return
 	}
+	if q.MaxStaleness > 0 && !q.bound(ctx) {
+		d.Reason = NoneHealthy
+		return
+	}
+	q.need.Position = q.need.Position.Max(q.fresh)
 	switch {
 	case q.need.Open:
 		d.Reason = InWrite
-	case key.System == 0:
+	case q.key.System == 0:
 		d.Reason = UnknownCluster
 	case q.need.Aged:
 		d.Reason = TokenAged
 	case q.need.Elsewhere:
 		d.Reason = TokenOverflow
-	case q.need.Marked && !r.resolveMarks(ctx, q, key):
+	case q.need.Marked && !r.resolveMarks(ctx, q):
 		d.Reason = MarkUnresolved
 	default:
-		r.decideReads(ctx, q, d, key)
+		r.decideReads(ctx, q, d)
 	}
 	d.Want = q.need.Want()
 }
 
-func (r *Router) readNeed(q *Request, key token.Key) {
+// bound turns MaxStaleness into a position. It fails when the primary does not
+// tell where it is.
+func (q *Request) bound(ctx context.Context) bool {
+	p, err := q.Set.Group.PositionSince(ctx, q.MaxStaleness)
+	q.key, q.fresh = q.Set.Group.Key(), p // which the answer may have told
+	return err == nil
+}
+
+func (r *Router) readNeed(q *Request) {
 	q.need = session.Need{}
 	var oldest time.Time
 	if age := r.Settings().MaxTokenAge; age > 0 {
@@ -147,27 +168,28 @@ func (r *Router) readNeed(q *Request, key token.Key) {
 	}
 	for _, s := range q.Sessions {
 		if s != nil {
-			s.Need(&q.need, key, oldest)
+			s.Need(&q.need, q.key, oldest)
 		}
 	}
+	q.need.Position = q.need.Position.Max(q.fresh)
 }
 
 // resolveMarks turns marks into a position of the primary, asked for now, if
 // some replica could be that far.
-func (r *Router) resolveMarks(ctx context.Context, q *Request, key token.Key) bool {
+func (r *Router) resolveMarks(ctx context.Context, q *Request) bool {
 	if !q.anyProven() {
 		return false
 	}
 	s, err := q.Set.Group.Primary.Sample(ctx)
-	if err != nil || key.System != s.System {
+	if err != nil || q.key.System != s.System {
 		return false
 	}
 	for _, ses := range q.Sessions {
 		if ses != nil {
-			ses.Advance(key, s.Position, s.Begun, false)
+			ses.Advance(q.key, s.Position, s.Begun, false)
 		}
 	}
-	r.readNeed(q, key)
+	r.readNeed(q)
 	return !q.need.PrimaryOnly()
 }
 
@@ -182,8 +204,8 @@ func (q *Request) anyProven() bool {
 
 // decideReads honours reads of replicas whose position is not known: the node
 // that was read may serve again, others only past its position.
-func (r *Router) decideReads(ctx context.Context, q *Request, d *Decision, key token.Key) {
-	r.settleReads(q, key)
+func (r *Router) decideReads(ctx context.Context, q *Request, d *Decision) {
+	r.settleReads(q)
 	if reads := q.need.Reads(); len(reads) == 1 {
 		if rep := q.Set.find(reads[0].Node); rep != nil && rep != q.Exclude {
 			if st := rep.Node.State(); st.Incarnation == reads[0].Node && q.covered(st) {
@@ -192,7 +214,7 @@ func (r *Router) decideReads(ctx context.Context, q *Request, d *Decision, key t
 			}
 		}
 	}
-	if len(q.need.Reads()) > 0 && !r.askReads(ctx, q, key) {
+	if len(q.need.Reads()) > 0 && !r.askReads(ctx, q) {
 		d.Reason = MarkUnresolved
 		return
 	}
@@ -200,7 +222,7 @@ func (r *Router) decideReads(ctx context.Context, q *Request, d *Decision, key t
 }
 
 // settleReads turns reads into floors where the watcher has asked the node since.
-func (r *Router) settleReads(q *Request, key token.Key) {
+func (r *Router) settleReads(q *Request) {
 	settled := false
 	for _, nr := range q.need.Reads() {
 		rep := q.Set.find(nr.Node)
@@ -213,7 +235,7 @@ func (r *Router) settleReads(q *Request, key token.Key) {
 		}
 	}
 	if settled {
-		r.readNeed(q, key)
+		r.readNeed(q)
 	}
 }
 
@@ -227,7 +249,7 @@ func (q *Request) settle(nr session.NodeRead, s watcher.Sample) {
 
 // askReads asks the nodes that were read for their positions. A node that is in
 // another life by now, or not there, is replaced by the primary.
-func (r *Router) askReads(ctx context.Context, q *Request, key token.Key) bool {
+func (r *Router) askReads(ctx context.Context, q *Request) bool {
 	for _, nr := range q.need.Reads() {
 		rep := q.Set.find(nr.Node)
 		if rep != nil {
@@ -242,8 +264,8 @@ func (r *Router) askReads(ctx context.Context, q *Request, key token.Key) bool {
 			}
 		}
 	}
-	r.readNeed(q, key)
-	if q.need.Marked && !r.resolveMarks(ctx, q, key) {
+	r.readNeed(q)
+	if q.need.Marked && !r.resolveMarks(ctx, q) {
 		return false
 	}
 	return len(q.need.Reads()) == 0 && !q.need.PrimaryOnly()
@@ -253,7 +275,7 @@ func (r *Router) askReads(ctx context.Context, q *Request, key token.Key) bool {
 // be seen, reads of unknown position aside.
 func (q *Request) covered(st *watcher.State) bool {
 	n := &q.need
-	if !st.Proven || st.Failed || st.Position.LSN < n.Position.LSN || st.Position.LSN < n.Bare {
+	if !st.Proven || st.Failed || st.System != q.key.System || st.Position.LSN < n.Position.LSN || st.Position.LSN < n.Bare {
 		return false
 	}
 	if n.Position.Timeline != 0 && n.Position.Timeline != st.Position.Timeline {
@@ -299,6 +321,9 @@ func (d *Decision) serve(rep *Replica, why Reason) { d.rely(rep, rep.Node.State(
 
 func (d *Decision) rely(rep *Replica, st *watcher.State, why Reason) {
 	d.Replica, d.Reason = rep, why
-	d.Have, d.Incarnation = st.Position, st.Incarnation
+	d.Have = st.Position
+	if st.Proven { // otherwise nobody knows which server answers
+		d.Incarnation = st.Incarnation
+	}
 	d.Age = mono.Now().Sub(st.Begun)
 }

@@ -52,6 +52,8 @@ type Pool struct {
 	Replica *Replica
 	// Set holds Replica and its alternatives; nil for a primary.
 	Set *Set
+	// Reports says that the pool's driver reports the commits on it.
+	Reports bool
 }
 
 // Pools knows the pools. Reading is wait-free. The zero value knows none.
@@ -77,11 +79,12 @@ func (p *Pools) All() map[*sql.DB]*Pool {
 	return nil
 }
 
-// AddPrimary records a pool that leads to a group's primary.
-func (p *Pools) AddPrimary(db *sql.DB, g *watcher.Group) {
+// AddPrimary records a pool that leads to a group's primary, and whether its
+// driver reports the commits on it.
+func (p *Pools) AddPrimary(db *sql.DB, g *watcher.Group, reports bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.change(func(m map[*sql.DB]*Pool) { m[db] = &Pool{Group: g} })
+	p.change(func(m map[*sql.DB]*Pool) { m[db] = &Pool{Group: g, Reports: reports} })
 }
 
 // AddSet records replicas that are alternatives to each other. Replicas of

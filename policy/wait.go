@@ -16,6 +16,7 @@ func (r *Router) wait(ctx context.Context, q *Request, d *Decision) {
 	budget := r.Settings().Wait
 	nodes := q.worthWaiting()
 	if budget <= 0 || len(nodes) == 0 {
+		d.closest(q)
 		return
 	}
 	began := mono.Now()

@@ -99,11 +99,8 @@ func (l *link) check(c *check) {
 // settle judges the answer while pgx is waiting for the result of the read.
 func (l *link) settle(c *check) {
 	c.done = true
-	row, err := l.ask.result()
-	if err == nil {
-		c.sample, err = l.probe.Answer(row, l.ask.begun)
-	}
-	if err != nil {
+	var err error
+	if c.sample, err = l.ask.sample(l.probe); err != nil {
 		c.err = fmt.Errorf("%w: %w", ErrUnchecked, err)
 		return
 	}

@@ -125,8 +125,10 @@ func (c *Connector) beforeConnect(ctx context.Context, cfg *pgx.ConnConfig) erro
 
 // resetSession is called when a connection is taken from the pool again.
 func (c *Connector) resetSession(ctx context.Context, conn *pgx.Conn) error {
-	if l, ok := conn.PgConn().CustomData()[customKey].(*link); ok && l.hooks == nil && c.bound.Load() != nil {
-		return driver.ErrBadConn // opened before the pool was bound
+	if l, ok := conn.PgConn().CustomData()[customKey].(*link); ok && c.bound.Load() != nil {
+		if l.hooks == nil || !l.hooks.Admitted(conn) {
+			return driver.ErrBadConn // opened before the pool was bound, or no longer good
+		}
 	}
 	return c.user.resetSession(ctx, conn)
 }

@@ -26,17 +26,24 @@ func New(config postgres.Config) gorm.Dialector {
 	return &Dialector{&postgres.Dialector{Config: &config}}
 }
 
+// Connector returns a new Connector for what the dialector connects to, without
+// connecting. Errors do not contain the password; one wraps pgdial.ErrNoDSN for a
+// configuration with Conn or DriverName.
+func (d *Dialector) Connector() (*Connector, error) {
+	cfg, opts, err := pgdial.Parse(d.Config)
+	if err != nil {
+		return nil, err
+	}
+	return NewConnector(cfg, opts...)
+}
+
 // Initialize implements gorm.Dialector. Like sql.Open it does not connect. Errors
 // do not contain the password.
 func (d *Dialector) Initialize(db *gorm.DB) error {
-	cfg, opts, err := pgdial.Parse(d.Config)
+	connector, err := d.Connector()
 	if errors.Is(err, pgdial.ErrNoDSN) {
 		return d.Dialector.Initialize(db)
 	}
-	if err != nil {
-		return err
-	}
-	connector, err := NewConnector(cfg, opts...)
 	if err != nil {
 		return err
 	}

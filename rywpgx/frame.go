@@ -6,11 +6,13 @@ import "encoding/binary"
 const (
 	// from the client
 	msgQuery   = 'Q'
+	msgCall    = 'F'
 	msgParse   = 'P'
 	msgExecute = 'E'
 	msgSync    = 'S'
 	// from the server
 	msgDataRow      = 'D'
+	msgResult       = 'V'
 	msgError        = 'E'
 	msgNotice       = 'N'
 	msgNotification = 'A'
@@ -84,7 +86,7 @@ func read(packet []byte) (o outgoing) {
 		case msgQuery:
 			o.ready++
 			o.executes, o.parses = true, true
-		case msgSync:
+		case msgSync, msgCall:
 			o.ready++
 		case msgExecute:
 			o.executes, o.parses = true, true

@@ -17,6 +17,11 @@ type Hooks interface {
 	// ever asked on it, and commits are reported without a position.
 	Admit(ctx context.Context, conn *pgx.Conn) (*watcher.Probe, error)
 
+	// Admitted reports whether a connection that was admitted may be used again.
+	// It is asked each time one is taken from the pool and must be quick; the
+	// connection is closed if it may not.
+	Admitted(conn *pgx.Conn) bool
+
 	// Pure reports whether the text is provably a pure read. Every other statement
 	// counts as a write.
 	Pure(sql string) bool

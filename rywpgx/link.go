@@ -248,11 +248,7 @@ func (l *link) collect() (watcher.Sample, error) {
 			return watcher.Sample{}, err
 		}
 	}
-	row, err := q.result()
-	if err != nil {
-		return watcher.Sample{}, err
-	}
-	return ofPrimary(l.probe.Answer(row, q.begun))
+	return ofPrimary(q.sample(l.probe))
 }
 
 // ofPrimary refuses the position of a standby, to which a connection pooler may

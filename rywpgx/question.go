@@ -1,62 +1,72 @@
 package rywpgx
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"slices"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 var (
-	errNotAsked  = errors.New("the position was not asked for")
-	errNoAnswer  = errors.New("the answer with the position did not come")
-	errBadAnswer = errors.New("the answer with the position is not one row")
+	errNotAsked = errors.New("the position was not asked for")
+	errNoAnswer = errors.New("the answer with the position did not come")
 )
 
-// question is a position query that travels in the same packet as a message of
-// the application's.
+// question asks for a position, in messages that travel in the same packet as one
+// of the application's.
 type question struct {
-	message []byte // a Query message (PostgreSQL manual, 55.7)
-	text    string // its statement
-	first   bool   // it goes before the application's message instead of behind it
-	settle  func() // called when the answer is complete, if not nil
+	messages []byte // Query or FunctionCall messages (PostgreSQL manual, 55.7)
+	asks     watcher.Question
+	first    bool   // it goes before the application's message instead of behind it
+	settle   func() // called when the answer is complete, if not nil
 
 	sent  bool
 	begun mono.Instant // when it was sent
-	done  bool         // the answer is complete
+	ready int          // how many of the messages are still to be answered
 	row   [][]byte
 	err   error // the server's
 }
 
 // open reports whether an answer is still to come.
-func (q *question) open() bool { return q.sent && !q.done }
+func (q *question) open() bool { return q.sent && q.ready > 0 }
 
 // prepare makes q ready to be sent.
-func (q *question) prepare(text string, first bool, settle func()) {
-	if q.text != text {
-		q.text = text
-		q.message = binary.BigEndian.AppendUint32([]byte{'Q'}, uint32(len(text)+5))
-		q.message = append(append(q.message, text...), 0)
+func (q *question) prepare(asks watcher.Question, first bool, settle func()) {
+	if q.asks.SQL != asks.SQL || !slices.Equal(q.asks.Calls, asks.Calls) {
+		q.messages = encode(asks)
 	}
-	q.first, q.settle = first, settle
-	q.sent, q.done, q.begun, q.row, q.err = false, false, 0, nil, nil
+	q.asks, q.first, q.settle = asks, first, settle
+	q.sent, q.begun, q.row, q.err = false, 0, nil, nil
+	q.ready = max(1, len(asks.Calls))
 }
 
-// result returns the row, or why there is none.
-func (q *question) result() ([][]byte, error) {
+func encode(asks watcher.Question) (b []byte) {
+	for _, oid := range asks.Calls {
+		b = append(b, msgCall, 0, 0, 0, 14)
+		b = binary.BigEndian.AppendUint32(b, oid)
+		b = append(b, 0, 0, 0, 0, 0, 1) // no formats, no arguments, a binary result
+	}
+	if len(asks.Calls) > 0 {
+		return b
+	}
+	b = binary.BigEndian.AppendUint32([]byte{msgQuery}, uint32(len(asks.SQL)+5))
+	return append(append(b, asks.SQL...), 0)
+}
+
+// sample returns the position, or why there is none.
+func (q *question) sample(p *watcher.Probe) (watcher.Sample, error) {
 	switch {
 	case !q.sent:
-		return nil, errNotAsked
-	case !q.done:
-		return nil, errNoAnswer
-	case q.err != nil:
-		return nil, q.err
-	case q.row == nil:
-		return nil, errBadAnswer
+		return watcher.Sample{}, errNotAsked
+	case q.ready > 0:
+		return watcher.Sample{}, errNoAnswer
 	}
-	return q.row, nil
+	return p.Answer(q.asks, q.row, q.err, q.begun)
 }
 
 // take takes up one message of the answer. It reports whether the message is also
@@ -66,17 +76,14 @@ func (q *question) take(message []byte) (forward bool) {
 	switch message[0] {
 	case msgDataRow:
 		q.takeRow(body)
+	case msgResult:
+		q.takeResult(body)
 	case msgError:
-		var e pgproto3.ErrorResponse
-		if q.err = e.Decode(body); q.err == nil {
-			q.err = pgconn.ErrorResponseToPgError(&e)
-		}
-		return e.SeverityUnlocalized == "FATAL" || e.SeverityUnlocalized == "PANIC"
+		return q.takeError(body)
 	case msgNotice, msgNotification, msgParameter:
 		return true
 	case msgReady:
-		q.done = true
-		if q.settle != nil {
+		if q.ready--; q.ready == 0 && q.settle != nil {
 			q.settle()
 		}
 	}
@@ -86,11 +93,35 @@ func (q *question) take(message []byte) (forward bool) {
 func (q *question) takeRow(body []byte) {
 	var d pgproto3.DataRow
 	if err := d.Decode(body); err != nil {
-		q.err = err
+		q.fail(err)
 		return
 	}
-	q.row = make([][]byte, len(d.Values))
-	for i, v := range d.Values {
-		q.row[i] = append([]byte(nil), v...)
+	for _, v := range d.Values {
+		q.row = append(q.row, bytes.Clone(v))
+	}
+}
+
+func (q *question) takeResult(body []byte) {
+	var r pgproto3.FunctionCallResponse
+	if err := r.Decode(body); err != nil {
+		q.fail(err)
+		return
+	}
+	q.row = append(q.row, bytes.Clone(r.Result))
+}
+
+func (q *question) takeError(body []byte) (fatal bool) {
+	var e pgproto3.ErrorResponse
+	if err := e.Decode(body); err != nil {
+		q.fail(err)
+		return false
+	}
+	q.fail(pgconn.ErrorResponseToPgError(&e))
+	return e.SeverityUnlocalized == "FATAL" || e.SeverityUnlocalized == "PANIC"
+}
+
+func (q *question) fail(err error) {
+	if q.err == nil {
+		q.err = err
 	}
 }

@@ -68,11 +68,11 @@ func (t *tap) Write(packet []byte) (int, error) {
 func (t *tap) send(packet []byte, q *question, ready int) (int, error) {
 	before := 0
 	if q.first {
-		t.packet = append(append(t.packet[:0], q.message...), packet...)
+		t.packet = append(append(t.packet[:0], q.messages...), packet...)
 		t.due = append(t.due, segment{q: q})
-		before = len(q.message)
+		before = len(q.messages)
 	} else {
-		t.packet = append(append(t.packet[:0], packet...), q.message...)
+		t.packet = append(append(t.packet[:0], packet...), q.messages...)
 		t.due = append(t.due, segment{ready: ready}, segment{q: q})
 	}
 	q.begun, q.sent = mono.Now(), true
@@ -141,11 +141,12 @@ func (t *tap) sort(b []byte) {
 func (t *tap) ended() {
 	switch {
 	case t.ours:
-		if t.due[0].q.take(t.answer) {
+		q := t.due[0].q
+		if q.take(t.answer) {
 			t.pass = append(t.pass, t.answer...)
 		}
 		t.answer = t.answer[:0]
-		if t.frame.kind() == msgReady {
+		if q.ready == 0 {
 			t.pop()
 		}
 	case t.frame.kind() == msgReady && len(t.due) > 0:

@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package rywtest_test
 
 import (
@@ -68,7 +70,7 @@ func startChild(t *testing.T, mode, dir, word string) (*exec.Cmd, *bufio.Scanner
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if lines.Text() == word {
@@ -121,7 +123,7 @@ func TestSignalsLeaveNothingBehind(t *testing.T) {
 				t.Fatalf("have %v, want servers", remains(t, dir))
 			}
 			must(t, cmd.Process.Signal(test.sig))
-			cmd.Wait()
+			_ = cmd.Wait()
 			if have := cmd.ProcessState.Sys().(syscall.WaitStatus); !have.Signaled() || have.Signal() != test.sig {
 				t.Errorf("the child ended with %v, want by %v", cmd.ProcessState, test.sig)
 			}
@@ -135,7 +137,7 @@ func TestPanicAndExitLeaveNothingBehind(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			dir := privateTemp(t)
 			cmd, _ := startChild(t, mode, dir, "ready")
-			cmd.Wait()
+			_ = cmd.Wait()
 			wantNoRemains(t, dir, tidyLimit)
 		})
 	}
@@ -150,7 +152,7 @@ func TestSignalsDuringStartLeaveNothingBehind(t *testing.T) {
 				timer := time.NewTimer(after * time.Millisecond)
 				<-timer.C
 				must(t, cmd.Process.Signal(sig))
-				cmd.Wait()
+				_ = cmd.Wait()
 				wantNoRemains(t, dir, time.Duration(i)*tidyLimit)
 			})
 		}

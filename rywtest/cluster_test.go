@@ -1,3 +1,5 @@
+//go:build linux || darwin
+
 package rywtest_test
 
 import (
@@ -46,7 +48,7 @@ func load() float64 {
 	var minute float64
 	text, err := os.ReadFile("/proc/loadavg")
 	if err == nil {
-		fmt.Sscan(string(text), &minute)
+		_, _ = fmt.Sscan(string(text), &minute)
 	}
 	return minute
 }
@@ -178,7 +180,7 @@ func privateTemp(t *testing.T) string {
 	}
 	dir, err := os.MkdirTemp(parent, "test-")
 	must(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o755)) // servers of root run as another user
 	t.Setenv("TMPDIR", dir)
 	return dir

@@ -1,8 +1,11 @@
+//go:build linux || darwin
+
 package rywtest_test
 
 import (
 	"context"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -159,7 +162,7 @@ func TestStopThatHangs(t *testing.T) {
 func TestServerThatDiesByItself(t *testing.T) {
 	c := start(t, rywtest.Options{Replicas: 1})
 	p := c.Primary()
-	killProcess(t, p.PID())
+	must(t, syscall.Kill(p.PID(), syscall.SIGKILL))
 	ctx := within(t, patience)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -50,7 +50,7 @@ func (r *registry) wait(signals chan os.Signal, stop, done chan struct{}) {
 	defer signal.Stop(signals)
 	select {
 	case sig := <-signals:
-		each(r.take(), (*Cluster).close) // errors have nowhere to go: the watchdog tries again
+		_ = each(r.take(), (*Cluster).close) // an error has nowhere to go: the watchdog tries again
 		signal.Stop(signals)
 		raise(sig)
 	case <-stop:

@@ -10,6 +10,6 @@ import (
 // raise sends this process a signal.
 func raise(sig os.Signal) {
 	if sig, ok := sig.(syscall.Signal); ok {
-		syscall.Kill(os.Getpid(), sig) // cannot fail for one's own process
+		_ = syscall.Kill(os.Getpid(), sig) // cannot fail for one's own process
 	}
 }

@@ -100,6 +100,10 @@ func (s *Session) Token() token.Token {
 
 func (s *Session) token() token.Token {
 	t := s.tok
+	for _, a := range s.awaited {
+		// A position asked for meanwhile does not cover what is yet to commit.
+		t = t.Mark(a.key, token.Marks{Wrote: true}, time.Now())
+	}
 	for _, r := range s.reads {
 		t = t.With(token.Entry{Key: r.Key, SeenNodes: []token.Incarnation{r.Node}, Minted: time.Now()})
 	}

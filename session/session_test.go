@@ -235,3 +235,40 @@ func TestOpenTransaction(t *testing.T) {
 	s.EndWrite()
 	wantNeed(t, s, here, Need{})
 }
+
+// The end of a transaction of the application's own can only be asked for.
+func TestAwaitedWrite(t *testing.T) {
+	s := New()
+	done := false
+	s.Await(here, func() bool { return done })
+	wantNeed(t, s, here, Need{Marked: true, Open: true})
+	wantNeed(t, s, there, Need{Open: true})
+	// A position asked for before the end does not cover it, here or elsewhere.
+	s.Advance(here, at(1, 100), later(), false)
+	wantNeed(t, s, here, Need{Position: at(1, 100), Open: true})
+	wantNeed(t, New(handed(t, s.Token())), here, Need{Position: at(1, 100), Marked: true})
+	begun := later()
+	done = true
+	wantNeed(t, s, here, Need{Position: at(1, 100), Marked: true})
+	s.Advance(here, at(1, 110), begun, false)
+	wantNeed(t, s, here, Need{Position: at(1, 110), Marked: true})
+	s.Advance(here, at(1, 120), later(), false)
+	wantNeed(t, s, here, Need{Position: at(1, 120)})
+	if e, _ := s.Token().Entry(here); e.Marked() || e.Write != at(1, 120) {
+		t.Errorf("entry: have %+v", e)
+	}
+}
+
+func TestAwaitedWritesEndOneByOne(t *testing.T) {
+	s := New()
+	var done [2]bool
+	for i := range done {
+		s.Await(here, func() bool { return done[i] })
+	}
+	done[1] = true
+	wantNeed(t, s, here, Need{Marked: true, Open: true})
+	s.Advance(here, at(1, 100), later(), false)
+	wantNeed(t, s, here, Need{Position: at(1, 100), Open: true})
+	done[0] = true
+	wantNeed(t, s, here, Need{Position: at(1, 100), Marked: true})
+}

@@ -1,11 +1,13 @@
 package suite_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	rywplugin "github.com/gorm-ryw/gorm-ryw/plugin"
+	"github.com/gorm-ryw/gorm-ryw/rywpgx"
 	"github.com/gorm-ryw/gorm-ryw/rywtest"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
@@ -62,7 +65,7 @@ func openGORM(s *rywtest.Server, cfg *gorm.Config) *gorm.DB {
 	if cfg.Logger == nil {
 		cfg.Logger = logger.Discard
 	}
-	db, err := gorm.Open(postgres.Open(s.DSN()), cfg)
+	db, err := gorm.Open(dialector(s), cfg)
 	Expect(err).NotTo(HaveOccurred())
 	pool, err := db.DB()
 	Expect(err).NotTo(HaveOccurred())
@@ -109,9 +112,24 @@ func newAppOn(ctx context.Context, c *rywtest.Cluster, opts ...appOption) *app {
 func dialectors(c *rywtest.Cluster) []gorm.Dialector {
 	var ds []gorm.Dialector
 	for _, r := range c.Replicas() {
-		ds = append(ds, postgres.Open(r.DSN()))
+		ds = append(ds, dialector(r))
 	}
 	return ds
+}
+
+// road is how commits are captured: at the driver by rywpgx, or behind GORM's own
+// commit on any other pool.
+var road = cmp.Or(os.Getenv("RYW_ROAD"), "postgres")
+
+func dialector(s *rywtest.Server) gorm.Dialector {
+	switch road {
+	case "rywpgx":
+		return rywpgx.Open(s.DSN())
+	case "postgres":
+		return postgres.Open(s.DSN())
+	}
+	Fail("RYW_ROAD: have " + road + ", want postgres or rywpgx")
+	return nil
 }
 
 // newPlain starts the control: the same application with dbresolver alone.

@@ -28,13 +28,27 @@ const admitTimeout = 5 * time.Second
 //
 // A node whose pool serves no token reads is not checked.
 func (n *Node) Admit(ctx context.Context, conn *pgx.Conn) error {
+	_, err := n.Prove(ctx, conn)
+	return err
+}
+
+// Prove is Admit and returns the probe that it asked with; nil for a node that is
+// not checked.
+func (n *Node) Prove(ctx context.Context, conn *pgx.Conn) (*Probe, error) {
 	if n.untrusted.Load() != nil {
-		return nil
+		return nil, nil
 	}
+	p := &Probe{conn: conn}
+	if err := n.prove(ctx, conn, p); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (n *Node) prove(ctx context.Context, conn *pgx.Conn, p *Probe) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, admitTimeout,
 		fmt.Errorf("admission timeout of %s passed", admitTimeout))
 	defer cancel()
-	p := &Probe{conn: conn}
 	for others := 0; ; {
 		before := p.Last().Incarnation
 		s, err := p.Take(ctx)

@@ -245,6 +245,11 @@ func TestWhatAdmits(t *testing.T) {
 	if !n.admits(conn, mine) {
 		t.Fatal("same life: not admitted")
 	}
+	earlier := mine
+	earlier.Position.LSN = 800 // the watcher has seen the same life at 900 since
+	if !n.admits(conn, earlier) {
+		t.Error("same life, asked before the watcher: not admitted")
+	}
 	other := mine
 	other.Incarnation++
 	if n.admits(conn, other) {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/fakepg"
 	"github.com/gorm-ryw/gorm-ryw/internal/leakcheck"
+	"github.com/jackc/pgx/v5"
 )
 
 func TestCloseEndsEverything(t *testing.T) {
@@ -32,11 +35,41 @@ func TestCloseEndsEverything(t *testing.T) {
 			t.Errorf("state after Close: have %+v", st)
 		}
 	}
+	s.WaitConns(0)
+	c.primary.WaitConns(0)
 	c.group.Close() // again
 	n.Start()
 	if n := c.group.Add("late", s.Dial, ""); n.started {
 		t.Error("a node that was added after Close was started")
 	}
+}
+
+// Close returns when everything has ended, not before.
+func TestCloseWaits(t *testing.T) {
+	leakcheck.Check(t)
+	dialled, release := make(chan struct{}), make(chan struct{})
+	g := NewGroup(quiet, "p", func(context.Context) (*pgx.Conn, error) {
+		close(dialled)
+		<-release // without regard to the context
+		return nil, errors.New("at last")
+	})
+	g.Primary.Start()
+	<-dialled
+	var released atomic.Bool
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		g.Close()
+		if !released.Load() {
+			t.Error("Close returned while a connection was being opened")
+		}
+	}()
+	<-g.Primary.ctx.Done()
+	giveUp := time.NewTimer(20 * time.Millisecond) // a Close that does not wait is over by then
+	<-giveUp.C
+	released.Store(true)
+	close(release)
+	<-done
 }
 
 func TestCloseOfWhatNeverRan(t *testing.T) {

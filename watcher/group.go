@@ -86,6 +86,18 @@ func (g *Group) Add(name string, dial Dial, untrusted string) *Node {
 	return n
 }
 
+// Trust takes back the reason why the node's pool serves no token reads: its
+// connections are admitted now.
+func (n *Node) Trust() {
+	n.untrusted.Store(nil)
+	n.group.update(n, func(old *State) *State {
+		if old.Incarnation == 0 || old.Failed {
+			return old
+		}
+		return n.judge(old.Sample, old)
+	})
+}
+
 // Replicas returns the nodes that were added.
 func (g *Group) Replicas() []*Node {
 	g.mu.Lock()
@@ -147,7 +159,7 @@ func (g *Group) primaryPublished(old, st *State) {
 	news := !old.Healthy || old.System != st.System || old.Position.Timeline != st.Position.Timeline
 	for _, r := range g.replicas {
 		rs := r.state.Load()
-		if rs.Incarnation == 0 || rs.Failed {
+		if rs.Incarnation == 0 { // nothing is known
 			continue
 		}
 		if news {

@@ -77,6 +77,7 @@ type Probe struct {
 	epoch int32
 	last  Sample // of this connection; zero before the first
 	geom  walGeometry
+	inSQL bool // the server does not answer a Question's calls
 }
 
 // NewProbe returns a probe on a connection that stays the caller's.

@@ -127,9 +127,8 @@ func TestPositionThatWentBackProvesNothingUntilItIsBack(t *testing.T) {
 func TestLaterTimelineIsNotBack(t *testing.T) {
 	c := newCluster(t, quiet)
 	n, s := c.standby(900)
-	c.primary.Set(func(st *fakepg.State) { st.Timeline, st.LSN = 2, 800 })
 	s.Set(func(st *fakepg.State) { st.Timeline, st.LSN = 2, 700 }) // rewound
-	c.sample(c.group.Primary)
+	c.promote(2, 800)
 	c.sample(n)
 	wantState(t, n, true, true, "")
 }
@@ -140,8 +139,7 @@ func TestTimelineIsProvenOnlyByThePrimarys(t *testing.T) {
 	const reason = "timeline is not proven: have 1, the primary's is 2"
 	c := newCluster(t, quiet)
 	n, s := c.standby(900)
-	c.primary.Set(func(st *fakepg.State) { st.Timeline = 2 })
-	c.sample(c.group.Primary)
+	c.promote(2, 1000)
 	wantState(t, n, true, false, reason) // at once
 	c.sample(n)
 	wantState(t, n, true, false, reason)
@@ -179,6 +177,9 @@ func TestReplicasKeepWhatTheyProvedWhileThePrimaryIsDown(t *testing.T) {
 	c.fails(later)
 	c.recovered(later) // another life, which has proved nothing
 	wantState(t, later, true, false, primaryGone)
+	s.Set(func(st *fakepg.State) { st.Resets++ }) // another one to all appearances
+	c.sample(n)
+	wantState(t, n, true, false, primaryGone)
 	c.primary.Refuse(false)
 	c.recovered(c.group.Primary)
 	wantState(t, later, true, true, "")
@@ -186,6 +187,23 @@ func TestReplicasKeepWhatTheyProvedWhileThePrimaryIsDown(t *testing.T) {
 	if have := n.State().Position; have != at(1, 950) {
 		t.Errorf("primary back: have %s, want 1:0/3B6", have)
 	}
+}
+
+func TestReplicasAreJudgedAgainWhenThePrimaryIsOneAgain(t *testing.T) {
+	c := newCluster(t, quiet)
+	n, s := c.standby(900)
+	c.primary.Set(func(st *fakepg.State) { st.Standby = true })
+	c.primary.Drop() // on a kept connection a primary stays one
+	for c.group.Primary.State().Reason != "is a standby, not the primary" {
+		_, _ = trySample(c.group.Primary) // fails
+	}
+	s.Crash(nil)
+	c.fails(n)
+	c.recovered(n)
+	wantState(t, n, true, false, primaryGone)
+	c.primary.Set(func(st *fakepg.State) { st.Standby = false })
+	c.recovered(c.group.Primary)
+	wantState(t, n, true, true, "")
 }
 
 func TestReplicaAheadOfThePrimaryIsOnAnotherHistory(t *testing.T) {
@@ -238,8 +256,7 @@ func TestTimelinesAreNotComparedByPosition(t *testing.T) {
 	n, s := c.standby(900)
 	s.Set(func(st *fakepg.State) { st.LSN = 2000 })
 	c.sample(n)
-	c.primary.Set(func(st *fakepg.State) { st.Timeline = 2 }) // promoted at 1000
-	c.sample(c.group.Primary)
+	c.promote(2, 1000)
 	wantState(t, n, true, false, "timeline is not proven: have 1, the primary's is 2")
 }
 

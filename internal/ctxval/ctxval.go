@@ -12,6 +12,7 @@ type Values struct {
 	Hint    any // *policy.Hint
 	Sink    any // *session.Session that only collects
 	Record  any // *callbacks.Record of the statement this context belongs to
+	Unit    any // *callbacks.unit that the driver is to tell
 }
 
 // Key is the context key of *Values. It is exported within the module for types

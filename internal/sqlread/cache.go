@@ -21,7 +21,6 @@ const (
 	cacheWays     = 4
 	cacheSets     = CacheEntries / cacheWays
 	entryOverhead = 128
-	fragmentSalt  = 0x9e3779b97f4a7c15
 )
 
 type textKind uint8
@@ -56,16 +55,8 @@ func newCache() *cache {
 	return c
 }
 
-func (c *cache) hash(text string, kind textKind) uint64 {
-	h := maphash.String(c.seed, text)
-	if kind == fragmentText {
-		h ^= fragmentSalt
-	}
-	return h
-}
-
 func (c *cache) get(text string, kind textKind) (Verdict, bool) {
-	set := &c.table.Load().entries[c.hash(text, kind)%cacheSets]
+	set := &c.table.Load().entries[maphash.String(c.seed, text)%cacheSets]
 	for i := range set {
 		if e := set[i].Load(); e != nil && e.kind == kind && e.text == text {
 			return e.verdict, true
@@ -84,7 +75,7 @@ func (c *cache) put(text string, kind textKind, v Verdict) {
 		c.table.CompareAndSwap(t, new(cacheTable))
 		return
 	}
-	if old := t.slot(c.hash(text, kind)).Swap(e); old != nil {
+	if old := t.slot(maphash.String(c.seed, text)).Swap(e); old != nil {
 		t.bytes.Add(-old.size())
 	}
 }

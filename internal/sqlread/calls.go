@@ -15,7 +15,7 @@ func (p *parser) mayOpen() bool {
 			return true
 		}
 	}
-	if t.kind == word && p.parts == 1 && (t.word.has(uncallable) || p.isSyntax(t)) {
+	if t.word.has(uncallable) || p.isSyntax(t) {
 		return true
 	}
 	return p.isHarmless(t)
@@ -100,8 +100,7 @@ func (p *parser) isHarmless(t token) bool {
 	if len(r.safe) == 0 {
 		return false
 	}
-	n := p.fullName(t)
-	return r.safe[n] && (p.parts == 1) == (n.schema == "")
+	return r.safe[p.fullName(t)]
 }
 
 func (p *parser) isBuiltIn(t token) bool {

@@ -32,8 +32,10 @@ func (c *Classifier) Statement(sql string) Verdict {
 
 // Fragment classifies a raw piece of a SELECT that GORM builds: the text of a
 // Select, Where, Joins, Group, Having, Order, Table or clause.Expr, before its
-// placeholders (?, @name) are filled in. What is put in for a placeholder as
-// SQL (another expression, a subquery) has to be classified by itself.
+// placeholders (?, @name) are filled in. It has to be balanced by itself. What
+// is put in for a placeholder as SQL (another expression, a subquery) has to be
+// classified by itself; two fragments that make a call only when they stand
+// side by side are not recognised.
 func (c *Classifier) Fragment(sql string) Verdict {
 	return c.cached(sql, fragmentText)
 }

@@ -15,7 +15,7 @@ func (p *parser) word(t token) bool {
 		}
 	case keyBy:
 		p.top().groupBy = p.prev.word.is(keyGroup)
-	case keySelect, keyFrom, keyOrder, keyGroupEnd:
+	case keySelect:
 		p.top().groupBy = false
 	}
 	return p.name(t)
@@ -56,7 +56,7 @@ func (p *parser) modifying(t token) bool {
 // the rules.
 func (p *parser) name(t token) bool {
 	p.place()
-	if t.kind == word && t.word.has(reserved) && p.parts == 1 {
+	if t.word.has(reserved) {
 		return true
 	}
 	if t.end-t.pos > maxName {
@@ -139,7 +139,7 @@ func (p *parser) fullName(t token) name {
 
 // placeholder takes GORM's ? or @name. A list of values is put in with
 // parentheses, which after a name would be a call.
-func (p *parser) placeholder(t token) bool {
+func (p *parser) placeholder() bool {
 	if !p.mayOpen() {
 		return p.refuse(ReasonPlaceholder, p.prev)
 	}
@@ -163,9 +163,6 @@ func (p *parser) open(t token) bool {
 
 // groupKind returns what a parenthesis after the latest token holds.
 func (p *parser) groupKind() groupKind {
-	if p.prev.kind != word || p.parts > 1 {
-		return plainGroup
-	}
 	switch p.prev.word.key() {
 	case keyOn:
 		return onGroup

@@ -141,7 +141,7 @@ func (p *parser) accept(t token) bool {
 	case quoted:
 		return p.name(t)
 	case placeholder:
-		return p.placeholder(t)
+		return p.placeholder()
 	case openParen:
 		return p.open(t)
 	case openBracket:

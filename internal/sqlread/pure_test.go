@@ -122,7 +122,7 @@ var pureStatements = []string{
 	`select "public"."users"."id" from "public"."users"`,
 	`select public . users . id from public . users`,
 	`select users.* from users`,
-	`select (users.*), (users).row_to_json, (users).name, (tags).jsonb_typeof, (array[1,2])[1].int4abs, ((1).float8).abs from users` + ` limit 0`,
+	`select (users.*), (users).row_to_json, (users).name, (tags).jsonb_typeof, (array[1,2])[1].int4abs, ((1).float8).abs, (1).float8.abs from users` + ` limit 0`,
 
 	// Numbers, parameters, operators.
 	`select 1.5, .5, 1., 1e10, 1.5E-3, .5e+2, 0`,

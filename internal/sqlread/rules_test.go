@@ -6,9 +6,9 @@ import (
 )
 
 var testRules = Rules{
-	SafeFunctions:    []string{"similarity", "public.st_distance", `"CamelCase"`, `app."Odd.Name"`, "both_ways", "archive.safe_there", "log"},
+	SafeFunctions:    []string{"similarity", "public.st_distance", `"CamelCase"`, `app."Odd.Name"`, "both_ways", "archive.safe_there", "log", "other.move"},
 	WritingFunctions: []string{"lower", "app.touch", "both_ways", `"Writes"`, "archive.move"},
-	PrimaryTables:    []string{"accounts", "billing.invoices", `"Mixed"`, "größen"},
+	PrimaryTables:    []string{"accounts", "billing.invoices", `"Mixed"`, "größen", "order"},
 }
 
 func TestRulesOnFunctions(t *testing.T) {
@@ -17,7 +17,7 @@ func TestRulesOnFunctions(t *testing.T) {
 		`select similarity(a, b) from t`, `select SIMILARITY(a, b) from t`, `select "similarity"(a, b) from t`,
 		`select public.st_distance(a, b) from t`, `select PUBLIC . st_distance(a, b) from t`,
 		`select "CamelCase"(1)`, `select app."Odd.Name"(1)`, `select upper('a'), log(1)`,
-		`select archive.safe_there(1)`, `select touched from t`,
+		`select archive.safe_there(1)`, `select other.move(1)`, `select touched from t`,
 	} {
 		if v := c.Statement(sql); !v.Pure {
 			t.Errorf("%s\nhave %v, want pure read", sql, v)
@@ -43,7 +43,7 @@ func TestRulesOnTables(t *testing.T) {
 	c := newClassifier(t, testRules)
 	for _, sql := range []string{
 		`select * from account`, `select 'accounts'`, `select accounts_id from t`, `select * from other.invoices`, `select i.invoices from t i`,
-		`select $$accounts$$ -- accounts` + "\n", `select * from t /* accounts */`, `select billing from t`,
+		`select $$accounts$$ -- accounts` + "\n", `select * from t /* accounts */`, `select billing from t`, `select * from t order by a`,
 	} {
 		if v := c.Statement(sql); !v.Pure {
 			t.Errorf("%s\nhave %v, want pure read", sql, v)
@@ -54,9 +54,9 @@ func TestRulesOnTables(t *testing.T) {
 		`select * from public.accounts`, `select * from public . "accounts" a`, `select * from t, accounts`, `select * from t join accounts using (id)`,
 		`select * from t where id in (select id from accounts)`, `with x as (table accounts) select 1`, `explain analyze select * from accounts`,
 		`select accounts from t`, `select t.accounts from t`, `select 1 as accounts`, `with accounts as (select 1) table accounts`,
-		`select * from billing.invoices`, `select * from BILLING."Invoices"`, `select * from invoices`, `select * from db.billing.invoices`,
+		`select * from billing.invoices`, `select * from BILLING."Invoices"`, `select * from "Billing".invoices`, `select * from invoices`, `select * from db.billing.invoices`,
 		`select billing.invoices.id from t`, `select (x).invoices from t`,
-		`select * from mixed`, `select * from "MIXED"`, `select * from größen`, `select * from GRÖSSEN` + `, GRÖßEN`,
+		`select * from "order"`, `select * from public.order`, `select * from mixed`, `select * from "MIXED"`, `select * from größen`, `select * from GRÖSSEN` + `, GRÖßEN`,
 	} {
 		if v := c.Statement(sql); v.Reason != ReasonTable && v.Reason != ReasonFunction {
 			t.Errorf("%s\nhave %v, want %v", sql, v, ReasonTable)
@@ -86,7 +86,7 @@ func TestRulesDoNotChange(t *testing.T) {
 
 func TestNewRefusesNames(t *testing.T) {
 	long := strings.Repeat("a", maxName)
-	for _, good := range []string{"f", "a.b", `"a b"`, ` a . "B""c" `, long, long + "." + long, "order", "größe"} {
+	for _, good := range []string{"f", "a.b", `"a b"`, ` a . "B""c" `, long, long + "." + long, "order", "größe", `"` + long[1:] + `"""`} {
 		newClassifier(t, Rules{SafeFunctions: []string{good}, WritingFunctions: []string{good}, PrimaryTables: []string{good}})
 	}
 	fields := map[string]func(string) Rules{

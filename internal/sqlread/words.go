@@ -52,7 +52,6 @@ const (
 	keyFor
 	keyFrom
 	keyGroup
-	keyGroupEnd // the clauses that may follow GROUP BY
 	keyGrouping
 	keyILike
 	keyInsert
@@ -105,7 +104,6 @@ var keyWords = map[wordKey]string{
 	keyFor:           "for",
 	keyFrom:          "from",
 	keyGroup:         "group",
-	keyGroupEnd:      "except fetch having intersect limit offset union where window",
 	keyGrouping:      "grouping",
 	keyILike:         "ilike",
 	keyInsert:        "insert",

@@ -74,7 +74,7 @@ func (c *clock) interrupt() {
 	defer c.mu.Unlock()
 	c.stopped = true
 	if c.file != nil {
-		c.file.SetReadDeadline(time.Unix(1, 0)) // long ago
+		_ = c.file.SetReadDeadline(time.Unix(1, 0)) // long ago
 	}
 }
 

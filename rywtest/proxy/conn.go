@@ -43,8 +43,7 @@ func (c *conn) run() {
 		both.Go(func() { c.down.run(server, c.client) })
 		both.Wait()
 		if c.ctx.Err() == nil { // both ends have said goodbye
-			c.client.Close()
-			server.Close()
+			_, _ = c.client.Close(), server.Close()
 		}
 	}
 	c.cut()
@@ -67,7 +66,7 @@ func (c *conn) dial() (*net.TCPConn, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {
-		server.Close()
+		_ = server.Close()
 		return nil, false
 	}
 	c.server = server
@@ -83,7 +82,7 @@ func (c *conn) cut() {
 	c.cancel()
 	reset(c.client)
 	if c.server != nil {
-		c.server.Close()
+		_ = c.server.Close()
 	}
 	c.up.clock.interrupt()
 	c.down.clock.interrupt()
@@ -91,8 +90,8 @@ func (c *conn) cut() {
 
 // reset closes a connection such that the other end sees an error, not an end.
 func reset(conn *net.TCPConn) {
-	conn.SetLinger(0) // fails only if it is closed already
-	conn.Close()
+	_ = conn.SetLinger(0) // fails only if it is closed already
+	_ = conn.Close()
 }
 
 // fail cuts a connection that has failed at one end, unless that end was cut on
@@ -121,6 +120,6 @@ func (c *conn) loseAnswer() {
 	c.lost.Store(true)
 	reset(c.client)
 	if c.server.CloseWrite() == nil {
-		io.Copy(io.Discard, c.server) // ends when the server does, or by cut
+		_, _ = io.Copy(io.Discard, c.server) // ends when the server does, or by cut
 	}
 }

@@ -105,6 +105,8 @@ func (h *hooks) Admit(ctx context.Context, conn *pgx.Conn) (*watcher.Probe, erro
 	return p, err
 }
 
+func (h *hooks) Admitted(*pgx.Conn) bool { return true }
+
 func (h *hooks) Pure(sql string) bool { return h.classifier.Statement(sql).Pure }
 
 func (h *hooks) Observer(ctx context.Context) rywpgx.Observer {

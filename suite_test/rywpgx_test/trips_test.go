@@ -36,11 +36,11 @@ func TestWritesCostNoRoundTrip(t *testing.T) {
 			theirDB, ourDB := plain.plain(t), ours.ours(t, h)
 			theirs, v1, mine, v2 := table(t), 0, table(t), 0
 			for name, w := range writes {
-				want := trips(t, plain, theirDB, w, theirs, &v1)
+				want, more := trips(t, plain, theirDB, w, theirs, &v1), int64(0)
 				if costly[name] {
-					want++
+					more = 1
 				}
-				if have := trips(t, ours, ourDB, w, mine, &v2); have != want {
+				if have := trips(t, ours, ourDB, w, mine, &v2); have < want || have > want+more {
 					t.Errorf("%s: have %d round trips, want %d", name, have, want)
 				}
 				for _, e := range h.take() {
@@ -136,8 +136,8 @@ func TestCheckedReadsCostNoRoundTrip(t *testing.T) {
 					rows, s, err := rywpgx.Query(t.Context(), ourDB.ConnPool, anything, query, 0)
 					must(t, err)
 					must(t, rows.Close())
-					if s.Position != position(t) || !s.Standby {
-						t.Errorf("have %+v, want the replica's position", s)
+					if now := position(t); s.Position.LSN == 0 || s.Position.Compare(now) > 0 || !s.Standby {
+						t.Errorf("have %+v, want the replica's position, at most %s", s, now)
 					}
 				}))
 			}

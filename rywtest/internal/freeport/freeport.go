@@ -49,10 +49,10 @@ func try(number int) *Port {
 	}
 	probe, err := net.Listen("tcp4", address(number))
 	if err != nil {
-		token.Close()
+		_ = token.Close()
 		return nil
 	}
-	probe.Close()
+	_ = probe.Close()
 	return &Port{number: number, token: token}
 }
 
@@ -66,5 +66,5 @@ func (p *Port) Addr() string { return address(p.number) }
 
 // Release gives the port back. It may be called again.
 func (p *Port) Release() {
-	p.token.Close()
+	_ = p.token.Close()
 }

@@ -34,7 +34,7 @@ func (a account) copyTree(ctx context.Context, src, dst string) error {
 	if err != nil {
 		return fmt.Errorf("copy %s: buffer: %w", src, err)
 	}
-	defer unix.Munmap(memory)
+	defer func() { _ = unix.Munmap(memory) }()
 	c := copier{to: a, buf: memory[:block], zeroes: memory[block:]}
 	err = filepath.WalkDir(src, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || path == src {

@@ -66,7 +66,7 @@ func TestPortTakenBeforeTheFirstStartIsReplaced(t *testing.T) {
 	taken := n.Admin()
 	listener, err := net.Listen("tcp", taken.String())
 	must(t, err)
-	defer listener.Close()
+	defer func() { must(t, listener.Close()) }()
 	must(t, n.Start(within(t, patience)))
 	if n.Admin() == taken {
 		t.Fatalf("the server claims to listen on %v, where the test does", taken)
@@ -86,7 +86,7 @@ func TestPortTakenWhileStoppedIsWaitedFor(t *testing.T) {
 	must(t, n.Shutdown(within(t, patience), backend.Fast))
 	listener, err := net.Listen("tcp", at.String())
 	must(t, err)
-	freed := time.AfterFunc(500*time.Millisecond, func() { listener.Close() })
+	freed := time.AfterFunc(500*time.Millisecond, func() { _ = listener.Close() })
 	defer freed.Stop()
 	must(t, n.Start(within(t, patience)))
 	if n.Admin() != at {
@@ -95,7 +95,7 @@ func TestPortTakenWhileStoppedIsWaitedFor(t *testing.T) {
 	must(t, n.Shutdown(within(t, patience), backend.Fast))
 	held, err := net.Listen("tcp", at.String())
 	must(t, err)
-	defer held.Close()
+	defer func() { must(t, held.Close()) }()
 	err = n.Start(within(t, 2*time.Second))
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "could not bind") {
 		t.Errorf("have error %v, want the context's and PostgreSQL's", err)
@@ -184,9 +184,8 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer b.Close()
 		paths[i], err = b.(*Backend).template(within(t, 2*patience))
-		return err
+		return errors.Join(err, b.Close())
 	})
 	must(t, err)
 	if slices.Compact(slices.Clone(paths))[0] != paths[2] || len(slices.Compact(slices.Clone(paths))) != 1 {

@@ -4,6 +4,7 @@ package local
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,8 +41,7 @@ func newNode(b *Backend, name string) (*Node, error) {
 		return nil, err
 	}
 	if err := n.prepare(); err != nil {
-		n.close()
-		return nil, err
+		return nil, errors.Join(err, n.close())
 	}
 	return n, nil
 }

@@ -69,7 +69,7 @@ func (b *Backend) run(ctx context.Context, dir, program string, args ...string) 
 	if err != nil {
 		return err
 	}
-	defer func() { output.Close(); os.Remove(output.Name()) }()
+	defer func() { _, _ = output.Close(), os.Remove(output.Name()) }()
 	p, err := b.launch(dir, output, program, args...)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (b *Backend) finish(ctx context.Context, p *process) error {
 	case <-b.ctx.Done():
 		err = context.Cause(b.ctx)
 	}
-	syscall.Kill(-p.PID, syscall.SIGKILL) // the group: initdb and pg_rewind run postgres
+	_ = syscall.Kill(-p.PID, syscall.SIGKILL) // the group: initdb and pg_rewind run postgres
 	<-p.done
 	return err
 }

@@ -85,6 +85,6 @@ func (n *Node) sweep() error {
 func freeSharedMemory(line string) {
 	var key, id int
 	if n, _ := fmt.Sscan(strings.TrimSpace(line), &key, &id); n == 2 {
-		unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+		_, _ = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
 	}
 }

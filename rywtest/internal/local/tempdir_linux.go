@@ -23,7 +23,7 @@ func tempParent() string {
 
 func roomy(dir string) bool {
 	var fs syscall.Statfs_t
-	if err := syscall.Statfs(dir, &fs); err != nil || int64(fs.Type) != memoryMagic {
+	if err := syscall.Statfs(dir, &fs); err != nil || fs.Type != memoryMagic {
 		return false
 	}
 	return fs.Bavail*uint64(fs.Bsize) >= memoryRoom

@@ -116,11 +116,10 @@ func (b *Backend) recordedConf() string {
 
 func (b *Backend) makeTemplate(ctx context.Context, path string) error {
 	dir := filepath.Join(b.base, "template")
-	defer os.RemoveAll(dir)
 	if err := b.initdb(ctx, dir); err != nil {
 		return err
 	}
-	return b.publish(ctx, dir, path)
+	return errors.Join(b.publish(ctx, dir, path), os.RemoveAll(dir))
 }
 
 // initdb makes a database cluster. PostgreSQL in single-user mode then writes

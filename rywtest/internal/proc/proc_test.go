@@ -17,7 +17,7 @@ func start(t *testing.T) (*exec.Cmd, ID) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	p, err := Get(cmd.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +56,7 @@ func TestEndedChildIsNotAliveBeforeItIsWaitedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "killed process counts as gone", func() bool { return !Alive(id) })
-	cmd.Wait()
+	_ = cmd.Wait()
 	if err := Signal(id, syscall.SIGKILL); err != nil {
 		t.Errorf("signal to a process that is gone: have %v, want no error", err)
 	}

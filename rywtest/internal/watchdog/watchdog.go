@@ -73,7 +73,7 @@ func (d *Dog) Guard(pid int) (proc.ID, error) {
 	if err != nil {
 		return proc.ID{}, fmt.Errorf("watchdog: process %d: %w", pid, err)
 	}
-	return p.ID, d.tell("pid", p.ID.String())
+	return p.ID, d.tell("pid", p.String())
 }
 
 func (d *Dog) tell(kind, what string) error {

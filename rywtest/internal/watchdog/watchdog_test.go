@@ -51,8 +51,8 @@ func guarded(t *testing.T, d *Dog, script string) (proc.ID, <-chan struct{}) {
 	id, err := d.Start(cmd)
 	must(t, err)
 	done := make(chan struct{})
-	go func() { cmd.Wait(); close(done) }()
-	t.Cleanup(func() { cmd.Process.Kill(); <-done })
+	go func() { _ = cmd.Wait(); close(done) }()
+	t.Cleanup(func() { _ = cmd.Process.Kill(); <-done })
 	return id, done
 }
 
