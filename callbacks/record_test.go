@@ -56,23 +56,23 @@ func TestRecordIsAContext(t *testing.T) {
 func TestTokenOfARecord(t *testing.T) {
 	wrote := token.FromEntries(token.Entry{Key: here, Write: token.Position{Timeline: 1, LSN: 5}})
 	for name, tc := range map[string]struct {
-		record Record
+		record *Record
 		want   token.Token
 	}{
 		"read of a replica": {
-			Record{key: here, decision: policy.Decision{Replica: &policy.Replica{}, Incarnation: 7}},
+			&Record{key: here, decision: policy.Decision{Replica: &policy.Replica{}, Incarnation: 7}},
 			token.FromEntries(token.Entry{Key: here, SeenNodes: []token.Incarnation{7}}),
 		},
 		"read of a replica that is not proven": {
-			Record{key: here, decision: policy.Decision{Replica: &policy.Replica{}}},
+			&Record{key: here, decision: policy.Decision{Replica: &policy.Replica{}}},
 			token.FromEntries(token.Entry{Key: here, SeenPrimary: true}),
 		},
 		"read of the primary": {
-			Record{key: here},
+			&Record{key: here},
 			token.FromEntries(token.Entry{Key: here, SeenPrimary: true}),
 		},
-		"write":                  {Record{key: here, own: &session.Session{}, observers: observers{session.New(wrote)}}, wrote},
-		"write that did nothing": {Record{key: here, own: &session.Session{}}, token.Token{}},
+		"write":                  {&Record{key: here, unit: unit{own: &session.Session{}, observers: observers{session.New(wrote)}}}, wrote},
+		"write that did nothing": {&Record{key: here, unit: unit{own: &session.Session{}}}, token.Token{}},
 	} {
 		if have := tc.record.Token(); !have.Equal(tc.want) {
 			t.Errorf("%s: have %s, want %s", name, have, tc.want)

@@ -69,7 +69,8 @@ shrink() {
 }
 
 debootstrap --variant=minbase --force-check-gpg "$suite" "$root"
-[ -n "$(inside apt-cache search --names-only "^postgresql-$version\$")" ] || exit 3
+found=$(inside apt-cache search --names-only "^postgresql-$version\$")
+[ -n "$found" ] || exit 3
 forbid_services
 configure_dpkg
 add_user

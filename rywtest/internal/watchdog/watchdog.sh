@@ -9,17 +9,17 @@
 # When the input ends without "done", whoever held the other end is dead, and
 # what was listed is ended and removed: first politely (SIGQUIT makes PostgreSQL
 # leave at once and free its shared memory), after 3 seconds by SIGKILL.
-# Only built-in commands, sleep, rm and, where there is no /proc, ps are used.
+# Only built-in commands, sleep, rm and, where there is no /proc, ps and tr are used.
 
 # shellcheck disable=SC2046,SC2086 # words are meant to be split
 
 trap '' HUP INT TERM QUIT
 newline='
 '
-pids='' dirs='' runs=''
+pids='' family='' dirs='' runs=''
 
 # look PID sets start, state and parent; false when there is no such process.
-# children PID sets kids.
+# children PID sets kids, as PID:START.
 if [ -r /proc/self/stat ]; then
     look() {
         { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1
@@ -31,7 +31,7 @@ if [ -r /proc/self/stat ]; then
     children() {
         kids=''
         for entry in /proc/[0-9]*; do
-            look "${entry#/proc/}" && [ "$parent" = "$1" ] && kids="$kids ${entry#/proc/}"
+            look "${entry#/proc/}" && [ "$parent" = "$1" ] && kids="$kids ${entry#/proc/}:$start"
         done
     }
 else
@@ -41,8 +41,8 @@ else
         parent=$1 state=$2 start=$3_$4_$5_$6_$7
     }
     children() {
-        kids=$(ps -A -o pid=,ppid= | while read -r pid ppid; do
-            [ "$ppid" = "$1" ] && echo "$pid"
+        kids=$(ps -A -o pid=,ppid=,lstart= | while read -r pid ppid lstart; do
+            [ "$ppid" = "$1" ] && echo "$pid:$(echo $lstart | tr ' ' _)"
         done)
     }
 fi
@@ -54,11 +54,14 @@ alive() {
 }
 
 # signal NAME PID:START sends it to the process and to its children, which in
-# PostgreSQL are leaders of their own process groups.
+# PostgreSQL are leaders of their own process groups, and remembers them.
 signal() {
     alive "$2" || return 0
     children "${2%%:*}"
-    kill -"$1" "${2%%:*}" $kids 2>/dev/null
+    family="$family $kids"
+    for each in $2 $kids; do
+        kill -"$1" "${each%%:*}" 2>/dev/null
+    done
 }
 
 # await N waits up to N tenths of a second for all listed processes.
@@ -87,9 +90,10 @@ for p in $pids; do
     signal CONT "$p"
 done
 await 30
-for p in $pids; do
+for p in $pids $family; do
     signal KILL "$p"
 done
+pids="$pids $family"
 await 20
 
 set -f
