@@ -44,7 +44,7 @@ func TestRecordIsAContext(t *testing.T) {
 	if inner.parent != outer || !inner.inWrite() {
 		t.Error("the outer statement is not known")
 	}
-	outer.writing = false
+	outer.running = false
 	if inner.inWrite() {
 		t.Error("in a write that has ended")
 	}

@@ -4,6 +4,7 @@ package proc
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -29,7 +30,9 @@ func Get(pid int) (Info, error) {
 func List() ([]Info, error) { return ps("-A") }
 
 func ps(which ...string) ([]Info, error) {
-	out, err := exec.Command("ps", append(which, "-o", columns)...).Output()
+	cmd := exec.Command("ps", append(which, "-o", columns)...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C") // times are printed as the locale has them
+	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("ps: %w", err)
 	}

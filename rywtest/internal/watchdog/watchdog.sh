@@ -14,6 +14,7 @@
 # shellcheck disable=SC2046,SC2086 # words are meant to be split
 
 trap '' HUP INT TERM QUIT
+export LC_ALL=C # for the times that ps prints
 newline='
 '
 pids='' family='' dirs='' runs=''
