@@ -31,6 +31,7 @@ func TestGap(t *testing.T) {
 		"covered":            {Decision{Want: at(1, 900), Have: at(1, 950)}, 0},
 		"nothing wanted":     {Decision{Have: at(1, 950)}, 0},
 		"nothing relied on":  {Decision{Want: at(1, 900)}, 0},
+		"bare, and nothing":  {Decision{Want: at(0, 900)}, 0},
 		"on other timelines": {Decision{Want: at(2, 900), Have: at(1, 850)}, 0},
 	} {
 		if have := tc.d.Gap(); have != tc.want {
@@ -135,6 +136,33 @@ func TestMarkIsNotAskedForInVain(t *testing.T) {
 	if have := r.primary.Queries() - before; have != 0 {
 		t.Errorf("queries: have %d, want none", have)
 	}
+}
+
+func TestMarkIsNotAskedForWhereTheOnlyReplicaFailed(t *testing.T) {
+	r := newRig(t, Settings{}, 1000)
+	s := session.New()
+	s.MarkWrote(key)
+	q := r.read(s)
+	q.Exclude = r.set.Replicas[0]
+	before := r.primary.Queries()
+	r.want(r.decide(q), -1, MarkUnresolved)
+	if have := r.primary.Queries() - before; have != 0 {
+		t.Errorf("queries: have %d, want none", have)
+	}
+}
+
+// A write of the same session that returns while the primary is being asked.
+func TestMarkThatIsSetMeanwhileIsNotResolved(t *testing.T) {
+	r := newRig(t, Settings{}, 1000)
+	s := session.New()
+	s.MarkWrote(key)
+	hold := r.primary.Hold()
+	result := r.async(t.Context(), r.read(s))
+	hold.Arrived()
+	s.MarkWrote(key)
+	hold.Release()
+	r.want(<-result, -1, MarkUnresolved)
+	r.want(r.decide(r.read(s)), 0, CaughtUp) // asked again
 }
 
 // A failover to another cluster between the decision's beginning and its answer.
@@ -256,6 +284,38 @@ func TestNodeThatWasReadAndRestarted(t *testing.T) {
 	}
 }
 
+// The node's position is of another life than the one that was read; its first
+// query tells.
+func TestPositionOfAnotherLifeSettlesNothing(t *testing.T) {
+	r := newRig(t, Settings{}, 900, 900, 1000)
+	s := session.New()
+	for _, i := range []int{0, 1} {
+		s.ReadNode(key, r.node(i).State().Incarnation, later())
+	}
+	r.servers[0].Set(func(st *fakepg.State) { st.Resets++ })
+	d := r.decide(r.read(s))
+	r.want(d, 2, CaughtUp)
+	if d.Want != at(1, 1000) {
+		t.Errorf("want: have %s, want the primary's position", d.Want)
+	}
+}
+
+// A read of the same session that ends while a node is being asked.
+func TestReadThatEndsMeanwhileIsNotSettled(t *testing.T) {
+	r := newRig(t, Settings{}, 900, 900, 1000)
+	s := session.New()
+	for _, i := range []int{0, 1} {
+		s.ReadNode(key, r.node(i).State().Incarnation, later())
+	}
+	hold := r.servers[0].Hold()
+	result := r.async(t.Context(), r.read(s))
+	hold.Arrived()
+	s.ReadNode(key, r.node(2).State().Incarnation, later())
+	hold.Release()
+	r.want(<-result, -1, MarkUnresolved)
+	r.want(r.decide(r.read(s)), 2, SameNode)
+}
+
 func TestNodeThatWasReadIsNotInTheSet(t *testing.T) {
 	r := newRig(t, Settings{}, 1000)
 	s := session.New(token.FromEntries(token.Entry{Key: key, SeenNodes: []token.Incarnation{77}}))
@@ -319,6 +379,13 @@ func TestMaxStalenessBesideAToken(t *testing.T) {
 	q = r.read(s)
 	q.MaxStaleness = time.Hour
 	r.want(r.decide(q), 1, CaughtUp)
+	// So are reads.
+	read := newRig(t, Settings{}, 900, 950, 1000)
+	s = session.New()
+	s.ReadNode(key, read.node(0).State().Incarnation, later())
+	q = read.read(s)
+	q.MaxStaleness = time.Hour
+	read.want(read.decide(q), 2, CaughtUp)
 	// The token may ask for more than the bound.
 	r.primary.Advance(500)
 	r.ask(r.group.Primary)
@@ -356,6 +423,10 @@ func TestReset(t *testing.T) {
 	q := r.read(wrote(900))
 	q.MaxStaleness, q.Prefer, q.Exclude = time.Hour, r.set.Replicas[0], r.set.Replicas[1]
 	r.want(r.decide(q), 0, CaughtUp)
+	q.Prefer, q.Exclude = nil, nil
+	if d := r.decide(q); d.Replica == nil || len(q.cands) != 2 {
+		t.Fatalf("have %s of %d candidates", r.show(d), len(q.cands))
+	}
 	q.Reset()
 	if q.Set != nil || q.Level != Unset || q.MaxStaleness != 0 || q.Sessions[0] != nil || q.Prefer != nil || q.Exclude != nil ||
 		!q.need.None() || !q.fresh.IsZero() || q.key != (token.Key{}) || len(q.cands) != 0 {

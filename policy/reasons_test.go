@@ -205,6 +205,9 @@ func TestDecide(t *testing.T) {
 			tc.prepare(r, q)
 			d := r.decide(q)
 			r.want(d, tc.replica, tc.why)
+			if waits := tc.why == Awaited || tc.why == Behind; d.Waited != 0 && !waits {
+				t.Errorf("waited %s for nothing", d.Waited)
+			}
 			if d.Level != q.Level {
 				t.Errorf("level: have %s, want %s", d.Level, q.Level)
 			}

@@ -88,7 +88,7 @@ func (q *Request) Reset() {
 func (r *Router) Decide(ctx context.Context, q *Request) Decision {
 	d := Decision{Level: q.Level}
 	if q.Set != nil {
-		q.key, q.fresh = q.Set.Group.Key(), token.Position{}
+		q.key = q.Set.Group.Key()
 	}
 	switch {
 	case q.Level == Strong:

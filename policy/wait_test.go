@@ -46,7 +46,9 @@ func TestWaitIsWokenByThePublication(t *testing.T) {
 
 func TestWaitEndsWithItsBudget(t *testing.T) {
 	const budget = 30 * time.Millisecond
-	r := newRig(t, Settings{Wait: budget}, 800, 850, 840)
+	r := newRig(t, Settings{Wait: budget}, 800, 850, 840, 890)
+	r.servers[3].Set(func(st *fakepg.State) { st.Pooled = true })
+	r.ask(r.node(3)) // nearer, but nothing that counts
 	began := time.Now()
 	d := r.decide(r.read(wrote(900)))
 	r.want(d, -1, Behind)

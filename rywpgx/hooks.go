@@ -42,7 +42,9 @@ type Observer interface {
 	Floor() bool
 
 	// Report is called when a unit of work has ended, before the call returns that
-	// ended it: Exec, Commit, Rollback, or whatever closed the rows.
+	// ended it: Exec, Commit, Rollback, or whatever closed the rows. It is called
+	// for every transaction, and for every statement outside of one that may have
+	// written or whose position was wanted, unless it was never sent.
 	Report(Event)
 }
 

@@ -180,9 +180,11 @@ func (l *link) opened() {
 // chained is for COMMIT AND CHAIN and ROLLBACK AND CHAIN: asking for the position
 // would be the first statement of the new transaction and take its snapshot.
 func (l *link) chained() {
+	outcome := Read
 	if l.tx.wrote {
-		l.tx.report(Event{Outcome: Committed, Err: errNotAsked})
+		outcome = Committed
 	}
+	l.tx.report(Event{Outcome: outcome, Err: errNotAsked})
 	l.tx.wrote = false
 }
 
@@ -208,12 +210,14 @@ func (l *link) finish(u *unit, tag pgconn.CommandTag, err error) {
 	u.report(e)
 }
 
-// nothing reports whether there is nothing to report: the operation was not sent,
-// and database/sql will try it elsewhere; or nothing was done that a position of
-// this server could stand for.
+// nothing reports whether there is nothing to report of a statement: it was not
+// sent, and database/sql will try it elsewhere; or nothing was done that a
+// position of this server is wanted for. A transaction is always reported.
 func (l *link) nothing(u *unit, err error) bool {
 	switch {
-	case !l.op.inTx && pgconn.SafeToRetry(err):
+	case l.op.inTx:
+		return false
+	case err != nil && pgconn.SafeToRetry(err):
 		return true
 	case u.wrote:
 		return false

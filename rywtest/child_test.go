@@ -84,8 +84,7 @@ func startChild(t *testing.T, mode, dir, word string) (*exec.Cmd, *bufio.Scanner
 // remains lists processes that work below dir and files in it.
 func remains(t *testing.T, dir string) []string {
 	t.Helper()
-	left, err := filepath.Glob(filepath.Join(dir, "*"))
-	must(t, err)
+	left := files(t, dir)
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
 	must(t, err)
 	for _, link := range links {

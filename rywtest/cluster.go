@@ -1,14 +1,17 @@
 package rywtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/backend"
+	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/docker"
 	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/local"
 )
 
@@ -60,13 +63,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	ctx, stop := c.bound(ctx)
 	defer stop()
 	var err error
-	c.back, err = local.Open(ctx, backend.Spec{
-		BinDir:        c.options.BinDir,
-		InitArgs:      c.options.InitArgs,
-		Settings:      settings(baseSettings, c.options.Settings),
-		Partitionable: c.options.Partitionable,
-	})
-	if err != nil {
+	if c.back, err = c.options.open(ctx); err != nil {
 		return err
 	}
 	if err := c.makeServers(ctx); err != nil {
@@ -79,6 +76,20 @@ func (c *Cluster) start(ctx context.Context) error {
 		return err
 	}
 	return each(c.replicas, func(s *Server) error { return s.begin(ctx, c.primary) })
+}
+
+// open opens the back-end.
+func (o Options) open(ctx context.Context) (backend.Backend, error) {
+	spec := backend.Spec{
+		BinDir:        o.BinDir,
+		InitArgs:      o.InitArgs,
+		Settings:      settings(baseSettings, o.Settings),
+		Partitionable: o.Partitionable,
+	}
+	if o.Backend == Docker {
+		return docker.Open(ctx, spec, cmp.Or(os.Getenv(EnvImage), DefaultImage))
+	}
+	return local.Open(ctx, spec)
 }
 
 // bound returns a context that also ends when the cluster is closed.

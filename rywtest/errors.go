@@ -12,6 +12,9 @@ var (
 	// ErrNoPostgres: no PostgreSQL programs were found, or only unusable ones. The
 	// message says where they were looked for and which command installs them.
 	ErrNoPostgres = pgbin.ErrNotFound
+	// ErrNoDocker: there is no program docker, no engine answers it, or the engine
+	// does not have the image. The message says which.
+	ErrNoDocker = backend.ErrNoEngine
 	// ErrClosed: the cluster was closed, by Close or by a signal.
 	ErrClosed = backend.ErrClosed
 	// ErrNotRunning: the operation needs a running server.

@@ -14,9 +14,15 @@ import (
 // Backend names the place that servers run in.
 type Backend string
 
-// Local runs servers as processes of this machine, from PostgreSQL programs that
-// are installed on it. Linux and macOS.
-const Local Backend = "local"
+// The back-ends. Tests see the same with both.
+const (
+	// Local runs servers as processes of this machine, from PostgreSQL programs that
+	// are installed on it. Linux and macOS.
+	Local Backend = "local"
+	// Docker runs servers in containers of a Docker engine on this machine, from the
+	// image that EnvImage names. Linux and macOS.
+	Docker Backend = "docker"
+)
 
 // Environment variables that fill in what Options leave open.
 const (
@@ -24,6 +30,10 @@ const (
 	EnvBackend = "RYWTEST_BACKEND"
 	// EnvBinDir is used when Options.BinDir is empty.
 	EnvBinDir = "RYWTEST_PG_BIN"
+	// EnvImage names the image that Docker uses; the default is DefaultImage. It is
+	// an official postgres image or one made by docker/build-image.sh, and must be
+	// there: nothing is downloaded.
+	EnvImage = "RYWTEST_IMAGE"
 	// EnvCache is the folder for the template, which is kept between runs; the
 	// default is "rywtest" in the user's cache folder (os.UserCacheDir).
 	EnvCache = "RYWTEST_CACHE"
@@ -34,6 +44,8 @@ const (
 	DefaultReplicas = 2
 	// NoReplicas as Options.Replicas starts a primary alone.
 	NoReplicas = -1
+	// DefaultImage is the image that is used when EnvImage is empty.
+	DefaultImage = "postgres:17"
 	// StartTimeout bounds Start, in addition to its context.
 	StartTimeout = time.Minute
 )
@@ -58,7 +70,7 @@ type Options struct {
 	Backend Backend
 	// BinDir is the folder of the programs postgres, initdb, pg_basebackup and
 	// pg_rewind. Empty means $RYWTEST_PG_BIN, then the PATH, then what pg_config
-	// says, then the usual folders, newest version first.
+	// says, then the usual folders, newest version first. It is for Local only.
 	BinDir string
 	// Partitionable puts proxies before and behind each server, so that
 	// Server.Partition works. DSNs then lead to the proxy.
@@ -82,8 +94,11 @@ func (o Options) withDefaults() Options {
 }
 
 func (o Options) validate() error {
-	if o.Backend != Local {
-		return fmt.Errorf("Backend: have %q, want %q", o.Backend, Local)
+	switch {
+	case o.Backend != Local && o.Backend != Docker:
+		return fmt.Errorf("Backend: have %q, want %q or %q", o.Backend, Local, Docker)
+	case o.Backend == Docker && o.BinDir != "":
+		return fmt.Errorf("BinDir: have %q, want none with Backend %q", o.BinDir, Docker)
 	}
 	return errors.Join(checkSettings("Settings", o.Settings), checkSettings("ReplicaSettings", o.ReplicaSettings))
 }
@@ -108,7 +123,6 @@ var baseSettings = map[string]string{
 	"max_replication_slots":       "20",
 	"wal_keep_size":               "1GB",  // replicas that were away find what they missed
 	"wal_retrieve_retry_interval": "50ms", // 5 s by default: how soon a replica reconnects
-	"dynamic_shared_memory_type":  "mmap", // in the data directory, so that nothing outlives it
 	"timezone":                    "UTC",
 	"log_timezone":                "UTC",
 	"log_line_prefix":             "%m [%p] %b ",

@@ -152,8 +152,14 @@ func TestPromoteAndFollow(t *testing.T) {
 
 	must(t, r2.Follow(within(t, patience), r1))
 	wantRows(t, r2, "1 3")
+	dir := text(t, r1, "regexp_replace(current_setting('data_directory'), 'replica1$', 'primary')")
+	before, err := os.Stat(dir)
+	must(t, err)
 	must(t, old.Follow(within(t, patience), r1))
 	wantRows(t, old, "1 3")
+	if after, err := os.Stat(dir); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the old primary was copied (%v), want it rewound", err)
+	}
 	insert(t, r1, 4)
 	must(t, c.WaitReplicated(within(t, patience)))
 	wantRows(t, old, "1 3 4")

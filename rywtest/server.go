@@ -33,7 +33,8 @@ func (s *Server) Host() string { return s.node.Client().Host }
 func (s *Server) Port() int { return s.node.Client().Port }
 
 // SocketDir is the folder of the server's unix socket, which has the number of
-// the server's own port in its name; it is not affected by Partition.
+// the server's own port in its name; it is not affected by Partition. It is empty
+// in containers.
 func (s *Server) SocketDir() string { return s.node.SocketDir() }
 
 // DSN is a URL for the superuser postgres and the database postgres, without
@@ -54,7 +55,8 @@ func (s *Server) Conn(ctx context.Context) (*pgx.Conn, error) {
 	return conn, s.fail("connect", err)
 }
 
-// PID is the process id of the server's first process, 0 when it is not running.
+// PID is the process id of the server's first process, 0 when it is not running. In
+// a container it is the id there, which a later run may have again.
 func (s *Server) PID() int { return s.node.PID() }
 
 // Running reports whether the server's process exists; one that is frozen does.

@@ -65,6 +65,16 @@ var _ = Describe("Writes and transactions", func() {
 		Entry("a function of the user's", "select pg_is_in_recovery() as replica, bump(id) from items where id = ?"),
 	)
 
+	It("fail on dbresolver alone, or quietly lock nothing", func(ctx SpecContext) {
+		db, id := newPlain(), seed(ctx)
+		var v []int64
+		Expect(db.Raw("select v from items where id = ? for update skip locked", id).Find(&v).Error).
+			To(MatchError(ContainSubstring("25006")))
+		var replica []bool
+		Expect(db.Raw("select pg_try_advisory_lock(?) and pg_is_in_recovery()", id).Find(&replica).Error).To(Succeed())
+		Expect(replica).To(Equal([]bool{true}), "the lock is held on a replica, where nobody looks for it")
+	})
+
 	DescribeTable("read on a replica what is a pure read, however it begins",
 		func(ctx SpecContext, query string) {
 			a, id := newApp(ctx), seed(ctx)

@@ -5,6 +5,7 @@ import "time"
 // Hold keeps the answers to all statements that arrive while it lasts.
 type Hold struct {
 	s        *Server
+	part     string        // of the statements that are held
 	arrivals chan struct{} // one for each statement that was held
 	let      chan struct{} // one for each that may go on
 	released chan struct{} // closed when all may
@@ -12,9 +13,12 @@ type Hold struct {
 
 // Hold begins to hold answers back. A hold before is replaced, and what it held
 // is still its own to release.
-func (s *Server) Hold() *Hold {
+func (s *Server) Hold() *Hold { return s.HoldOnly("") }
+
+// HoldOnly is Hold of statements that contain a text.
+func (s *Server) HoldOnly(part string) *Hold {
 	h := &Hold{
-		s: s, arrivals: make(chan struct{}, 1024),
+		s: s, part: part, arrivals: make(chan struct{}, 1024),
 		let: make(chan struct{}, 1024), released: make(chan struct{}),
 	}
 	s.mu.Lock()

@@ -91,7 +91,7 @@ func (s *Server) answer(c *conn, sql string) {
 	st, fail, hold := s.state, s.fail, s.hold
 	s.signal()
 	s.mu.Unlock()
-	if hold != nil {
+	if hold != nil && strings.Contains(sql, hold.part) {
 		switch hold.wait(c) {
 		case dropped:
 			return

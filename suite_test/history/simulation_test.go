@@ -39,7 +39,6 @@ type client struct {
 	at    int // position of the running write
 	fate  Outcome
 	node  int // of the running read: replica, or -1
-	floor int
 }
 
 func simulate(seed uint64, ops int, strict, failover bool) History {

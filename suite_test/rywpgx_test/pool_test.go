@@ -179,20 +179,24 @@ func TestWhatWasNotCommitted(t *testing.T) {
 		}
 		placed(t, only(t, h.take(), rywpgx.Undone))
 	}
-	// Nothing was sent, or nothing was written.
+	// Nothing was sent.
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	_, err = p.ExecContext(cancelled, insert)
 	if err == nil {
 		t.Error("no error")
 	}
+	if e := h.take(); len(e) != 0 {
+		t.Errorf("have %v, want nothing", e)
+	}
+	// Nothing was written.
 	tx, err := p.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	must(t, err)
 	var n int
 	must(t, tx.QueryRow("select count(*) from "+tab).Scan(&n))
 	must(t, tx.Commit())
-	if e := h.take(); len(e) != 0 {
-		t.Errorf("have %v, want nothing", e)
+	if e := only(t, h.take(), rywpgx.Read); e.Placed() {
+		t.Errorf("have %v, want no position: nobody wants it", e)
 	}
 }
 
@@ -238,4 +242,25 @@ func TestContextThatEndsWithTheCommit(t *testing.T) {
 	must(t, rows.Close())
 	cancel()
 	placed(t, only(t, h.take(), rywpgx.Committed))
+}
+
+// rewriter sends another text than the one it was called with.
+type rewriter struct{ text string }
+
+func (r rewriter) RewriteQuery(_ context.Context, _ *pgx.Conn, _ string, args []any) (string, []any, error) {
+	return r.text, args, nil
+}
+
+// What is sent in place of a read may be anything.
+func TestRewrittenReadsAreWrites(t *testing.T) {
+	h, tab := newHooks(), table(t)
+	p := pool(t, settings{}.ours(t, h))
+	ctx := observed(t.Context(), &who{})
+	_, err := p.ExecContext(ctx, "select 1", rewriter{"insert into " + tab + " (v) values (1)"})
+	must(t, err)
+	placed(t, only(t, h.take(), rywpgx.Committed))
+	_, _, err = rywpgx.Query(ctx, p, anything, "select 1", rewriter{"insert into " + tab + " (v) values (2) returning v"})
+	if !errors.Is(err, rywpgx.ErrUnchecked) {
+		t.Errorf("have %v, want %v", err, rywpgx.ErrUnchecked)
+	}
 }

@@ -1,5 +1,5 @@
 // Package backend is the border between the test kit and the place its servers
-// run in: processes of this machine today, containers tomorrow. The kit knows
+// run in: processes of this machine, or containers. The kit knows
 // PostgreSQL (settings, SQL, pg_rewind); a back-end knows how to keep a data
 // directory, run programs beside it, reach the servers and make them suffer.
 package backend
@@ -18,6 +18,7 @@ var (
 	ErrRunning          = errors.New("server is already running")
 	ErrFrozen           = errors.New("server is frozen")
 	ErrNotPartitionable = errors.New("cluster was started without Options.Partitionable")
+	ErrNoEngine         = errors.New("no Docker engine that can run servers")
 )
 
 // Spec is what one cluster needs to know when its back-end opens.

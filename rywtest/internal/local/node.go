@@ -111,7 +111,9 @@ func (n *Node) Wipe(context.Context) error {
 	return n.b.account.mkdir(n.dir)
 }
 
-const include = "include = '" + initialConf + "'\n"
+// preface comes before all settings. Dynamic shared memory is in the data
+// directory, not in /dev/shm, where that of a killed server would stay.
+const preface = "include = '" + initialConf + "'\ndynamic_shared_memory_type = mmap\n"
 
 // Configure writes what does not depend on the port; Start writes the rest.
 func (n *Node) Configure(_ context.Context, c backend.Config) error {
@@ -120,7 +122,7 @@ func (n *Node) Configure(_ context.Context, c backend.Config) error {
 	if n.alive() {
 		return backend.ErrRunning
 	}
-	n.conf = include + backend.Render(c.Settings)
+	n.conf = preface + backend.Render(c.Settings)
 	signal := filepath.Join(n.dir, "standby.signal")
 	auto := map[string]string{}
 	if c.PrimaryConninfo == "" {

@@ -60,7 +60,7 @@ func environment(all []string) []string {
 }
 
 // run runs a program to its end and returns an error with its output if it
-// fails. When the context or the back-end ends, the program is killed.
+// fails. When the context or the back-end ends, the program is ended.
 func (b *Backend) run(ctx context.Context, dir, program string, args ...string) error {
 	if b.ctx.Err() != nil {
 		return context.Cause(b.ctx)
@@ -90,10 +90,24 @@ func (b *Backend) finish(ctx context.Context, p *process) error {
 	case <-b.ctx.Done():
 		err = context.Cause(b.ctx)
 	}
-	_ = syscall.Kill(-p.PID, syscall.SIGKILL) // the group: initdb and pg_rewind run postgres
+	return errors.Join(err, p.dismiss())
+}
+
+// dismiss ends a program, and the postgres that initdb and pg_rewind run. The
+// latter must come to its own end, which it does when its input ends: no signal
+// makes it free its shared memory.
+func (p *process) dismiss() error {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	err := proc.Signal(p.ID, syscall.SIGTERM)
+	if poll(ctx, 5*time.Millisecond, func() (bool, error) { return !groupExists(p.PID), nil }) != nil {
+		_ = syscall.Kill(-p.PID, syscall.SIGKILL) // fails only if it has ended
+	}
 	<-p.done
 	return err
 }
+
+func groupExists(id int) bool { return !errors.Is(syscall.Kill(-id, 0), syscall.ESRCH) }
 
 // ended reports whether the program has ended.
 func (p *process) ended() bool {

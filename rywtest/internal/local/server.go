@@ -59,6 +59,7 @@ func (n *Node) Start(ctx context.Context) error {
 	if n.alive() {
 		return backend.ErrRunning
 	}
+	var last error // why it was tried again
 	for deadline := time.Now().Add(retries); ; {
 		err := n.launch(ctx)
 		if err == nil {
@@ -66,10 +67,11 @@ func (n *Node) Start(ctx context.Context) error {
 			return nil
 		}
 		if !passing(err) || time.Now().After(deadline) {
-			return err
+			return errors.Join(err, last)
 		}
+		last = err
 		if err := n.evade(ctx, err); err != nil {
-			return err
+			return errors.Join(err, last)
 		}
 	}
 }
@@ -110,7 +112,7 @@ func (n *Node) evade(ctx context.Context, err error) error {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return errors.Join(context.Cause(ctx), err)
+		return context.Cause(ctx)
 	}
 }
 

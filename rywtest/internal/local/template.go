@@ -133,7 +133,7 @@ func (b *Backend) initdb(ctx context.Context, dir string) error {
 	if err := os.Rename(conf, filepath.Join(dir, initialConf)); err != nil {
 		return err
 	}
-	if err := b.account.writeFile(conf, include+b.recordedConf()); err != nil {
+	if err := b.account.writeFile(conf, preface+b.recordedConf()); err != nil {
 		return err
 	}
 	return b.run(ctx, dir, "postgres", "--single", "-F", "-D", dir, "postgres")

@@ -22,12 +22,22 @@ var usualFolders = []string{
 	"/usr/local/pgsql/bin", // built from source
 }
 
+// InstallCommands are the commands that install the programs, one per package
+// manager.
+var InstallCommands = []string{aptInstall, dnfInstall, brewInstall}
+
+const (
+	aptInstall  = "sudo apt-get install -y postgresql"
+	dnfInstall  = "sudo dnf install -y postgresql-server"
+	brewInstall = "brew install postgresql@17"
+)
+
 // hint names the one command per platform.
-const hint = `install it with
-  Debian, Ubuntu:  sudo apt-get install -y postgresql
-  Fedora, RHEL:    sudo dnf install -y postgresql-server
-  macOS:           brew install postgresql@17
-or set ` + EnvVar + ` to the folder that holds postgres and initdb`
+const hint = "install it with" +
+	"\n  Debian, Ubuntu:  " + aptInstall +
+	"\n  Fedora, RHEL:    " + dnfInstall +
+	"\n  macOS:           " + brewInstall +
+	"\nor set " + EnvVar + " to the folder that holds postgres and initdb"
 
 // expand returns the folders that match, each pattern's newest version first.
 func expand(patterns []string) []string {

@@ -8,7 +8,7 @@
 #
 # When the input ends without "done", whoever held the other end is dead, and
 # what was listed is ended and removed: first politely (SIGQUIT makes PostgreSQL
-# leave at once and free its shared memory), after 3 seconds by SIGKILL.
+# leave at once and free its shared memory), after 5 seconds by SIGKILL.
 # Only built-in commands, sleep, rm and, where there is no /proc, ps and tr are used.
 
 # shellcheck disable=SC2046,SC2086 # words are meant to be split
@@ -90,8 +90,9 @@ for p in $pids; do
     alive "$p" && kill -QUIT "${p%%:*}"
     signal CONT "$p"
 done
-await 30
-for p in $pids $family; do
+pids="$pids $family"
+await 50
+for p in $pids; do
     signal KILL "$p"
 done
 pids="$pids $family"
