@@ -3,10 +3,12 @@ package callbacks
 import (
 	"context"
 	"database/sql"
+	"errors"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/failrow"
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 	"github.com/gorm-ryw/gorm-ryw/policy"
+	"github.com/gorm-ryw/gorm-ryw/rywpgx"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
 	"github.com/gorm-ryw/gorm-ryw/session"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
@@ -118,7 +120,7 @@ func (c *call) release() {
 func (c *call) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	c.decide(ctx, query)
 	rows, err := c.query(ctx, query, args)
-	if err != nil && c.again(ctx, err) {
+	for err != nil && c.again(ctx, err) {
 		rows, err = c.query(ctx, query, args)
 	}
 	return rows, err
@@ -134,15 +136,27 @@ func (c *call) query(ctx context.Context, query string, args []any) (*sql.Rows, 
 		return rows, err
 	case c.keepsOpen && !c.pure:
 		return c.openRows(ctx, query, args)
+	case c.decision.Reason == policy.Checked:
+		rows, _, err := rywpgx.Query(ctx, c.target, c.accept, query, args...)
+		return rows, err
 	}
 	return c.target.QueryContext(ctx, query, args...)
+}
+
+// accept takes the position that came with a checked read.
+func (c *call) accept(s watcher.Sample) error {
+	err := c.request.Accept(c.decision.Replica, s)
+	if err == nil {
+		c.decision.Have, c.decision.Age = s.Position, 0
+	}
+	return err
 }
 
 // QueryRowContext implements gorm.ConnPool.
 func (c *call) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	c.decide(ctx, query)
 	row := c.queryRow(ctx, query, args)
-	if err := row.Err(); err != nil && c.again(ctx, err) {
+	for row.Err() != nil && c.again(ctx, row.Err()) {
 		row = c.queryRow(ctx, query, args)
 	}
 	return row
@@ -158,6 +172,12 @@ func (c *call) queryRow(ctx context.Context, query string, args []any) *sql.Row 
 		return row
 	case c.keepsOpen && !c.pure:
 		return c.openRow(ctx, query, args)
+	case c.decision.Reason == policy.Checked:
+		row, _, err := rywpgx.QueryRow(ctx, c.target, c.accept, query, args...)
+		if row == nil {
+			return failrow.New(err)
+		}
+		return row
 	}
 	return c.target.QueryRowContext(ctx, query, args...)
 }
@@ -325,17 +345,24 @@ func (c *call) listen() {
 // again decides anew after a replica failed before the first row.
 func (c *call) again(ctx context.Context, err error) bool {
 	failed := c.decision.Replica
-	if failed == nil || ctx.Err() != nil || !worthRetrying(err) {
+	behind := errors.Is(err, rywpgx.ErrBehind) || errors.Is(err, rywpgx.ErrUnchecked)
+	if failed == nil || ctx.Err() != nil || !behind && !worthRetrying(err) {
 		return false
 	}
 	failed.End()
-	if wrote(err) {
+	switch {
+	case behind:
+		c.request.Checks++
+		c.route(ctx)
+	case wrote(err):
 		c.pure = false
 		c.toPrimary(policy.NotPure)
-		return true
+	case c.request.Exclude != nil: // the second one
+		c.toPrimary(policy.ReplicaFailed)
+	default:
+		c.request.Exclude = failed
+		c.route(ctx)
 	}
-	c.request.Exclude = failed
-	c.route(ctx)
 	return true
 }
 

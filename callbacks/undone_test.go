@@ -121,6 +121,7 @@ func TestWorthRetrying(t *testing.T) {
 		"connection lost": {io.ErrUnexpectedEOF, true},
 		"end of file":     {io.EOF, true},
 		"closed":          {net.ErrClosed, true},
+		"closed by pgx":   {fmt.Errorf("x: %w", pgconn.ErrConnClosed), true},
 		"network":         {&net.OpError{Op: "read", Err: errors.New("reset")}, true},
 	} {
 		if have := worthRetrying(tc.err); have != tc.want {

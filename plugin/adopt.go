@@ -85,12 +85,13 @@ func (p *Plugin) adoptReplicas(g *watcher.Group, pools []*sql.DB) {
 		src := adopted(fmt.Sprintf("replica %d", len(g.Replicas())), pool)
 		node := g.Add(src.name, src.dial, notOurPool)
 		src.named(node)
-		if p.cfg.TrustPools || p.bind(driverOf(pool), p.layer.ReplicaHooks(node)) {
+		bound := p.bind(driverOf(pool), p.layer.ReplicaHooks(node))
+		if bound || p.cfg.TrustPools {
 			node.Trust()
 		} else {
 			foreign++
 		}
-		replicas = append(replicas, &policy.Replica{Node: node, Pool: pool})
+		replicas = append(replicas, &policy.Replica{Node: node, Pool: pool, Checks: bound})
 	}
 	p.router.Pools.AddSet(g, replicas)
 	if foreign > 0 {

@@ -111,34 +111,34 @@ func (p *Plugin) openReplicas(db *gorm.DB) error {
 	var replicas []*policy.Replica
 	var dialectors []gorm.Dialector
 	for i, d := range p.cfg.Replicas {
-		node, pool, err := p.openReplica(d)
+		r, err := p.openReplica(d)
 		if err != nil {
 			return fmt.Errorf("%w: Replicas[%d]: %w", ErrConfig, i, err)
 		}
-		p.opened = append(p.opened, pool)
-		replicas = append(replicas, &policy.Replica{Node: node, Pool: pool})
-		dialectors = append(dialectors, opened{d, pool})
+		p.opened = append(p.opened, r.Pool)
+		replicas = append(replicas, r)
+		dialectors = append(dialectors, opened{d, r.Pool})
 	}
 	p.router.Pools.AddSet(p.home, replicas)
 	return db.Use(dbresolver.Register(dbresolver.Config{Replicas: dialectors, Policy: p.policy}))
 }
 
-func (p *Plugin) openReplica(d gorm.Dialector) (*watcher.Node, *sql.DB, error) {
+func (p *Plugin) openReplica(d gorm.Dialector) (*policy.Replica, error) {
 	if rd, ok := d.(*rywpgx.Dialector); ok {
 		c, err := rd.Connector()
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		node := p.home.Add(c.Name(), c.Dial, "")
-		p.bind(c, p.layer.ReplicaHooks(node))
-		return node, sql.OpenDB(c), nil
+		checks := p.bind(c, p.layer.ReplicaHooks(node))
+		return &policy.Replica{Node: node, Pool: sql.OpenDB(c), Checks: checks}, nil
 	}
 	src, err := sourceOf(d, nil)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	node := p.home.Add(src.name, src.dial, "")
-	return node, src.pg.OpenDB(node.Admit, node.Admitted), nil
+	return &policy.Replica{Node: node, Pool: src.pg.OpenDB(node.Admit, node.Admitted)}, nil
 }
 
 // opened is a dialector whose pool is open already.

@@ -9,7 +9,7 @@ import (
 // Reason says why a read went where it went.
 type Reason uint8
 
-// The reasons. Those from Strong on end on the primary.
+// The reasons. Those from ByStrong on end on the primary.
 const (
 	// Undecided is the reason of a statement that was not routed: a dry run, a
 	// transaction, a pool that is not known.
@@ -22,6 +22,8 @@ const (
 	SameNode
 	// Awaited: a replica caught up within the wait budget.
 	Awaited
+	// Checked: the replica proved with the read itself that it had caught up.
+	Checked
 	// ByStrong: the query, the context or the default asked for the primary.
 	ByStrong
 	// ByDefault: there was neither hint nor session and the default is Strong.
@@ -65,6 +67,7 @@ var reasonNames = [reasons]string{
 	CaughtUp:       "replica has caught up",
 	SameNode:       "replica of the previous read",
 	Awaited:        "waited for replica",
+	Checked:        "replica proved it with the read",
 	ByStrong:       "strong",
 	ByDefault:      "default is strong",
 	NotPure:        "not provably a pure read",

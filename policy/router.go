@@ -69,6 +69,8 @@ type Request struct {
 	Prefer *Replica
 	// Exclude is a replica that just failed.
 	Exclude *Replica
+	// Checks is how many checked reads found their replica behind.
+	Checks int
 
 	key   token.Key // of Set's cluster, for this decision
 	need  session.Need
@@ -292,7 +294,9 @@ func (r *Router) pickOrWait(ctx context.Context, q *Request, d *Decision) {
 			return
 		}
 	}
-	r.wait(ctx, q, d)
+	if q.Checks > 0 || !r.check(q, d) {
+		r.wait(ctx, q, d)
+	}
 }
 
 // pick chooses among the replicas whose state will do, or returns nil.

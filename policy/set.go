@@ -14,6 +14,9 @@ import (
 type Replica struct {
 	Node *watcher.Node
 	Pool *sql.DB
+	// Checks says that the pool's driver can ask for the position together with
+	// a read, so that the read itself may prove that it was fresh enough.
+	Checks bool
 
 	busy atomic.Int64
 }

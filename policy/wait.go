@@ -15,7 +15,7 @@ func (r *Router) wait(ctx context.Context, q *Request, d *Decision) {
 	d.Reason = q.whyNone()
 	budget := r.Settings().Wait
 	nodes := q.worthWaiting()
-	if budget <= 0 || len(nodes) == 0 {
+	if budget <= 0 || len(nodes) == 0 || q.Checks >= checksAtMost {
 		d.closest(q)
 		return
 	}
@@ -34,7 +34,11 @@ func (r *Router) wait(ctx context.Context, q *Request, d *Decision) {
 			}
 		}
 		if last {
-			d.Reason, d.Waited = q.whyNone(), mono.Now().Sub(began)
+			d.Waited = mono.Now().Sub(began)
+			if r.check(q, d) {
+				return
+			}
+			d.Reason = q.whyNone()
 			d.closest(q)
 			return
 		}

@@ -50,12 +50,16 @@ func TestApplyDelay(t *testing.T) {
 	wantRows(t, r, "1")
 
 	const delay = 300 * time.Millisecond
-	must(t, r.SetApplyDelay(within(t, patience), delay-time.Microsecond)) // rounded up
+	must(t, r.SetApplyDelay(within(t, patience), delay))
 	begin := time.Now()
 	insert(t, p, 2)
 	must(t, c.WaitReplicated(within(t, patience)))
 	if took := time.Since(begin); took < delay {
 		t.Errorf("a commit was applied after %v, want %v or more", took, delay)
+	}
+	must(t, r.SetApplyDelay(within(t, patience), 1)) // a nanosecond
+	if have := text(t, r, "current_setting('recovery_min_apply_delay')"); have != "1ms" {
+		t.Errorf("have a delay of %s, want it rounded up to 1ms", have)
 	}
 	if err := r.SetApplyDelay(within(t, patience), -1); err == nil {
 		t.Error("a negative delay was accepted")

@@ -3,6 +3,7 @@ package suite_test
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -288,6 +289,32 @@ var _ = Describe("Read your writes", func() {
 		cancel()
 		it, _ := read(a.WithContext(session.NewContext(ctx, s)), id)
 		Expect(it.V).To(BeEquivalentTo(2))
+	})
+
+	It("asks a replica with the read itself whether it has caught up, where the driver can", func(ctx SpecContext) {
+		if road != "rywpgx" {
+			Skip("rywpgx only")
+		}
+		a, id := newApp(ctx, pluginConfig(func(c *rywplugin.Config) { c.ProbeInterval = time.Hour })), seed(ctx)
+		for n := range 20 {
+			tok := rywplugin.Token(bump(a.DB, id))
+			Expect(cluster.WaitReplicated(ctx)).To(Succeed())
+			before := a.ryw.Status()
+			it, tx := read(a.Scopes(scopes.ReadYourWrites(tok)), id)
+			Expect(it.V).To(BeEquivalentTo(n + 2))
+			Expect(rywplugin.Explain(tx).Reason).To(Equal(policy.Checked), rywplugin.Explain(tx).String())
+			Expect(it.Replica).To(BeTrue())
+			for i, node := range a.ryw.Status().Nodes {
+				Expect(node.Queries).To(Equal(before.Nodes[i].Queries), "no query but the read")
+			}
+		}
+		pauseAll(ctx)
+		for n := range 20 {
+			tok := rywplugin.Token(bump(a.DB, id))
+			it, tx := read(a.Scopes(scopes.ReadYourWrites(tok)), id)
+			Expect(it.V).To(BeEquivalentTo(n+22), rywplugin.Explain(tx).String())
+			Expect(it.Replica).To(BeFalse())
+		}
 	})
 
 	It("keeps the session's reads on the primary while its transaction is open", func(ctx SpecContext) {
