@@ -22,6 +22,7 @@ type Config struct {
 	Router         *policy.Router
 	Classifier     *sqlread.Classifier
 	CaptureTimeout time.Duration
+	LazyCapture    bool // mark writes instead
 	Log            *slog.Logger
 	// Adopt is told of a pool that dbresolver chose and that is not known yet,
 	// and of the pool that the same statement would write to. It returns what

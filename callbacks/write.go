@@ -164,7 +164,7 @@ func (l *Layer) sourceOf(db *gorm.DB) *policy.Pool {
 // wrote captures the position of a commit that was acknowledged just now and
 // tells the observers, or marks a write for them when it cannot be had.
 func (l *Layer) wrote(g *watcher.Group, obs *observers) {
-	if len(g.Replicas()) == 0 {
+	if l.cfg.LazyCapture || len(g.Replicas()) == 0 {
 		l.mark(g, obs)
 		return
 	}

@@ -66,6 +66,12 @@ type Config struct {
 	// resolves. Zero: DefaultCaptureTimeout.
 	CaptureTimeout time.Duration
 
+	// LazyCapture asks for no position after a commit: the write is marked, and
+	// the next read of its session asks, or goes to the primary. It suits writers
+	// whose writes are seldom read back. A primary opened with rywpgx captures
+	// for nothing and ignores it.
+	LazyCapture bool
+
 	// ProbeInterval is the least time between questions to a server while no
 	// read waits for it. Zero: DefaultProbeInterval.
 	ProbeInterval time.Duration

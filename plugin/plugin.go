@@ -103,7 +103,8 @@ func (p *Plugin) install(db *gorm.DB) error {
 	primary.named(p.home.Primary)
 	p.groups = []*watcher.Group{p.home}
 	p.layer = callbacks.New(callbacks.Config{
-		Router: p.router, Classifier: classifier, CaptureTimeout: p.cfg.CaptureTimeout,
+		Router: p.router, Classifier: classifier,
+		CaptureTimeout: p.cfg.CaptureTimeout, LazyCapture: p.cfg.LazyCapture,
 		Log: p.cfg.Logger, Adopt: p.adopt,
 	}, p.home)
 	p.layer.UseResolver(p.policy)

@@ -225,6 +225,24 @@ var _ = Describe("Read your writes", func() {
 		readFrom(a.WithContext(c), id, true)
 	})
 
+	It("asks for no position under LazyCapture, and the next read resolves the mark", func(ctx SpecContext) {
+		if road == "rywpgx" {
+			Skip("rywpgx captures for nothing")
+		}
+		a, id := newApp(ctx, pluginConfig(func(c *rywplugin.Config) {
+			c.LazyCapture, c.ProbeInterval = true, time.Hour
+		})), seed(ctx)
+		pauseAll(ctx)
+		before := a.ryw.Status()
+		c := session.NewContext(ctx, session.New())
+		bump(a.WithContext(c), id)
+		Expect(a.ryw.Status().Nodes[0].Queries).To(Equal(before.Nodes[0].Queries))
+		it, _ := read(a.WithContext(c), id)
+		Expect(it.V).To(BeEquivalentTo(2))
+		heal(ctx, cluster)
+		readFrom(a.WithContext(c), id, true)
+	})
+
 	It("captures nothing for pure reads and rollbacks", func(ctx SpecContext) {
 		a, id := newApp(ctx), seed(ctx)
 		before := a.ryw.Status()
