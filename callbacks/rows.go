@@ -54,7 +54,7 @@ func (c *call) openWrite(ctx context.Context, run func(context.Context, *sql.Con
 
 func (c *call) openRows(ctx context.Context, query string, args []any) (rows *sql.Rows, err error) {
 	err = c.openWrite(ctx, func(ctx context.Context, conn *sql.Conn) error {
-		rows, err = conn.QueryContext(ctx, query, args...)
+		rows, err = conn.QueryContext(ctx, query, args...) //nolint:rowserrcheck // the caller reads them
 		return err
 	})
 	return rows, err

@@ -35,13 +35,14 @@ func (q *Request) mayCover(st *watcher.State) bool {
 }
 
 // Accept judges the sample that came with a checked read of a replica: nil if it
-// covers what is to be seen.
+// covers what is to be seen. Without a primary no timeline is proven, see
+// [watcher.State], and no new position accepted.
 func (q *Request) Accept(rep *Replica, s watcher.Sample) error {
 	rep.Node.Publish(s)
 	st := *rep.Node.State()
-	sameLife := st.Incarnation == s.Incarnation
+	proven := st.Incarnation == s.Incarnation && q.Set.Group.Primary.State().Healthy
 	st.Sample = s
-	if sameLife && q.covered(&st) {
+	if proven && q.covered(&st) {
 		return nil
 	}
 	return fmt.Errorf("%s: at %s, want %s", rep.Node.Name(), s.Position, q.need.Want())

@@ -27,87 +27,131 @@ type decideCase struct {
 
 var decideCases = []decideCase{
 	{
-		"strong", Settings{}, []uint64{1000},
+		"strong",
+		Settings{},
+		[]uint64{1000},
 		func(_ *rig, q *Request) { q.Level = Strong }, -1, ByStrong,
 	},
 	{
-		"no set", Settings{}, []uint64{1000},
+		"no set",
+		Settings{},
+		[]uint64{1000},
 		func(_ *rig, q *Request) { q.Set = nil }, -1, NoReplicas,
 	},
 	{
-		"empty set", Settings{}, nil,
+		"empty set",
+		Settings{},
+		nil,
 		func(*rig, *Request) {}, -1, NoReplicas,
 	},
 	{
-		"stale ok", Settings{}, []uint64{10},
+		"stale ok",
+		Settings{},
+		[]uint64{10},
 		func(_ *rig, q *Request) { q.Level = StaleOK }, 0, Anywhere,
 	},
 	{
-		"stale ok never looks at the session", Settings{}, []uint64{10},
+		"stale ok never looks at the session",
+		Settings{},
+		[]uint64{10},
 		func(_ *rig, q *Request) { q.Level, q.Sessions[0] = StaleOK, wrote(900) }, 0, Anywhere,
 	},
 	{
-		"nothing to be seen", Settings{}, []uint64{10},
+		"nothing to be seen",
+		Settings{},
+		[]uint64{10},
 		func(*rig, *Request) {}, 0, Anywhere,
 	},
 	{
-		"caught up exactly", Settings{}, []uint64{900},
+		"caught up exactly",
+		Settings{},
+		[]uint64{900},
 		func(_ *rig, q *Request) { q.Sessions[0] = wrote(900) }, 0, CaughtUp,
 	},
 	{
-		"the one that has caught up", Settings{}, []uint64{899, 900},
+		"the one that has caught up",
+		Settings{},
+		[]uint64{899, 900},
 		func(_ *rig, q *Request) { q.Sessions[0] = wrote(900) }, 1, CaughtUp,
 	},
 	{
-		"both sessions count", Settings{}, []uint64{850, 900},
+		"both sessions count",
+		Settings{},
+		[]uint64{850, 900},
 		func(_ *rig, q *Request) { q.Sessions = [2]*session.Session{wrote(800), wrote(900)} }, 1, CaughtUp,
 	},
 	{
-		"one byte short, no wait", Settings{}, []uint64{899},
+		"one byte short, no wait",
+		Settings{},
+		[]uint64{899},
 		func(_ *rig, q *Request) { q.Sessions[0] = wrote(900) }, -1, Behind,
 	},
 	{
-		"short for the whole wait", Settings{Wait: 20 * time.Millisecond}, []uint64{899},
+		"short for the whole wait",
+		Settings{Wait: 20 * time.Millisecond},
+		[]uint64{899},
 		func(_ *rig, q *Request) { q.Sessions[0] = wrote(900) }, -1, Behind,
 	},
 	{
-		"catches up", Settings{Wait: patience}, []uint64{800},
+		"catches up",
+		Settings{Wait: patience},
+		[]uint64{800},
 		func(r *rig, q *Request) {
 			r.servers[0].Set(func(st *fakepg.State) { st.LSN = 900 }) // nobody knows yet
 			q.Sessions[0] = wrote(900)
 		}, 0, Awaited,
 	},
 	{
-		"bare LSN", Settings{}, []uint64{899, 900},
+		"may have caught up by now",
+		Settings{Wait: patience},
+		[]uint64{899},
+		func(r *rig, q *Request) { q.Sessions[0], r.set.Replicas[0].Checks = wrote(900), true }, 0, Checked,
+	},
+	{
+		"bare LSN",
+		Settings{},
+		[]uint64{899, 900},
 		func(_ *rig, q *Request) { q.Sessions[0] = session.New(token.FromLSN(900)) }, 1, CaughtUp,
 	},
 	{
-		"read before", Settings{}, []uint64{950, 900, 950},
+		"read before",
+		Settings{},
+		[]uint64{950, 900, 950},
 		func(r *rig, q *Request) {
 			q.Sessions[0].ReadNode(key, r.node(1).State().Incarnation, later())
 		}, 1, SameNode,
 	},
 	{
-		"open transaction", Settings{}, []uint64{1000},
+		"open transaction",
+		Settings{},
+		[]uint64{1000},
 		func(_ *rig, q *Request) { q.Sessions[0].BeginWrite() }, -1, InWrite,
 	},
 	{
-		"none healthy, stale ok", Settings{}, []uint64{1000},
+		"none healthy, stale ok",
+		Settings{},
+		[]uint64{1000},
 		func(r *rig, q *Request) { r.kill(r.servers[0], r.node(0)); q.Level = StaleOK }, -1, NoneHealthy,
 	},
 	{
-		"none healthy, token", Settings{Wait: patience}, []uint64{1000},
+		"none healthy, token",
+		Settings{Wait: patience},
+		[]uint64{1000},
 		func(r *rig, q *Request) { r.kill(r.servers[0], r.node(0)); q.Sessions[0] = wrote(900) }, -1, NoneHealthy,
 	},
 	{
-		"staleness cannot be told", Settings{}, []uint64{1000},
+		"staleness cannot be told",
+		Settings{},
+		[]uint64{1000},
 		func(r *rig, q *Request) {
 			r.kill(r.primary, r.group.Primary)
 			q.Level, q.MaxStaleness = StaleOK, 1
 		}, -1, NoneHealthy,
 	},
 	{
-		"none proven", Settings{Wait: patience}, []uint64{1000},
+		"none proven",
+		Settings{Wait: patience},
+		[]uint64{1000},
 		func(r *rig, q *Request) {
 			r.servers[0].Set(func(st *fakepg.State) { st.Pooled = true })
 			r.ask(r.node(0))
@@ -115,75 +159,105 @@ var decideCases = []decideCase{
 		}, -1, NoneProven,
 	},
 	{
-		"token of a later timeline", Settings{Wait: patience}, []uint64{1000},
+		"token of a later timeline",
+		Settings{Wait: patience},
+		[]uint64{1000},
 		func(_ *rig, q *Request) {
 			q.Sessions[0] = session.New(token.FromEntries(token.Entry{Key: key, Write: at(2, 10)}))
 		}, -1, OtherTimeline,
 	},
 	{
-		"aged", Settings{MaxTokenAge: time.Hour}, []uint64{1000},
+		"aged",
+		Settings{MaxTokenAge: time.Hour},
+		[]uint64{1000},
 		func(_ *rig, q *Request) {
 			q.Sessions[0] = session.New(token.FromEntries(token.Entry{Key: key, Write: at(1, 10), Minted: time.Now().Add(-2 * time.Hour)}))
 		}, -1, TokenAged,
 	},
 	{
-		"of any age", Settings{}, []uint64{1000},
+		"of any age",
+		Settings{},
+		[]uint64{1000},
 		func(_ *rig, q *Request) {
 			q.Sessions[0] = session.New(token.FromEntries(token.Entry{Key: key, Write: at(1, 10), Minted: time.Unix(1, 0)}))
 		}, 0, CaughtUp,
 	},
 	{
-		"overflow", Settings{}, []uint64{1000},
+		"overflow",
+		Settings{},
+		[]uint64{1000},
 		func(_ *rig, q *Request) { q.Sessions[0] = session.New(overflow()) }, -1, TokenOverflow,
 	},
 	{
-		"mark, and the primary is down", Settings{}, []uint64{1000},
+		"mark, and the primary is down",
+		Settings{},
+		[]uint64{1000},
 		func(r *rig, q *Request) {
 			q.Sessions[0].MarkWrote(key)
 			r.kill(r.primary, r.group.Primary)
 		}, -1, MarkUnresolved,
 	},
 	{
-		"mark, and no replica could serve", Settings{}, []uint64{1000},
+		"mark, and no replica could serve",
+		Settings{},
+		[]uint64{1000},
 		func(r *rig, q *Request) {
 			q.Sessions[0].MarkWrote(key)
 			r.kill(r.servers[0], r.node(0))
 		}, -1, MarkUnresolved,
 	},
 	{
-		"mark resolved", Settings{}, []uint64{900, 1000},
+		"mark resolved",
+		Settings{},
+		[]uint64{900, 1000},
 		func(_ *rig, q *Request) { q.Sessions[0].MarkWrote(key) }, 1, CaughtUp,
 	},
 	{
-		"the only one failed, token", Settings{Wait: patience}, []uint64{1000},
+		"the only one failed, token",
+		Settings{Wait: patience},
+		[]uint64{1000},
 		func(r *rig, q *Request) { q.Sessions[0], q.Exclude = wrote(900), r.set.Replicas[0] }, -1, ReplicaFailed,
 	},
 	{
-		"the only one failed, stale ok", Settings{}, []uint64{1000},
+		"the only one failed, stale ok",
+		Settings{},
+		[]uint64{1000},
 		func(r *rig, q *Request) { q.Level, q.Exclude = StaleOK, r.set.Replicas[0] }, -1, ReplicaFailed,
 	},
 	{
-		"one failed, the other is behind", Settings{}, []uint64{1000, 10},
+		"one failed, the other is behind",
+		Settings{},
+		[]uint64{1000, 10},
 		func(r *rig, q *Request) { q.Sessions[0], q.Exclude = wrote(900), r.set.Replicas[0] }, -1, Behind,
 	},
 	{
-		"one failed", Settings{}, []uint64{1000, 1000},
+		"one failed",
+		Settings{},
+		[]uint64{1000, 1000},
 		func(r *rig, q *Request) { q.Sessions[0], q.Exclude = wrote(900), r.set.Replicas[0] }, 1, CaughtUp,
 	},
 	{
-		"preferred", Settings{}, []uint64{1000, 1000, 1000},
+		"preferred",
+		Settings{},
+		[]uint64{1000, 1000, 1000},
 		func(r *rig, q *Request) { q.Sessions[0], q.Prefer = wrote(900), r.set.Replicas[2] }, 2, CaughtUp,
 	},
 	{
-		"preferred, stale ok", Settings{}, []uint64{10, 10, 10},
+		"preferred, stale ok",
+		Settings{},
+		[]uint64{10, 10, 10},
 		func(r *rig, q *Request) { q.Level, q.Prefer = StaleOK, r.set.Replicas[2] }, 2, Anywhere,
 	},
 	{
-		"preferred but behind", Settings{}, []uint64{1000, 10},
+		"preferred but behind",
+		Settings{},
+		[]uint64{1000, 10},
 		func(r *rig, q *Request) { q.Sessions[0], q.Prefer = wrote(900), r.set.Replicas[1] }, 0, CaughtUp,
 	},
 	{
-		"preferred but failed", Settings{}, []uint64{1000, 1000},
+		"preferred but failed",
+		Settings{},
+		[]uint64{1000, 1000},
 		func(r *rig, q *Request) { q.Level, q.Prefer, q.Exclude = StaleOK, r.set.Replicas[1], r.set.Replicas[1] }, 0, Anywhere,
 	},
 }

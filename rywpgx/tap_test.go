@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,7 +117,8 @@ var answers = map[string]struct {
 	"two in turn":      {[]string{query, query}, []string{"behind", "behind"}, []string{rows, ready, lsn, rows, ready, lsn}, []string{rows, ready, rows, ready}},
 	"then none":        {[]string{query, query}, []string{"behind", ""}, []string{rows, ready, lsn, rows, ready}, []string{rows, ready, rows, ready}},
 	"asynchronous messages around": {
-		[]string{query}, []string{"behind"},
+		[]string{query},
+		[]string{"behind"},
 		[]string{notice, rows, notify, ready, status, lsn[:17], notify, notice, lsn[17:], notify},
 		[]string{notice, rows, notify, ready, status, notify, notice, notify},
 	},
@@ -294,9 +296,11 @@ func TestTapWaits(t *testing.T) {
 // Nobody waits while pgx still has to read its own answer.
 func TestTapDoesNotWaitForPgx(t *testing.T) {
 	client, server := net.Pipe()
+	var reader sync.WaitGroup
+	defer reader.Wait()
 	defer client.Close()
 	defer server.Close()
-	go io.Copy(io.Discard, server)
+	reader.Go(func() { _, _ = io.Copy(io.Discard, server) })
 	tp := newTap(client, client)
 	q := &question{}
 	q.prepare(calls, false, nil)

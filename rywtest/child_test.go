@@ -85,10 +85,14 @@ func startChild(t *testing.T, mode, dir, word string) (*exec.Cmd, *bufio.Scanner
 	return nil, nil
 }
 
-// remains lists processes that work below dir and files in it.
-func remains(t *testing.T, dir string) []string {
+// remains lists what a process with its clusters below dir has left: processes
+// that work there and files in it, or containers and networks.
+func remains(t *testing.T, dir string, pid int) []string {
 	t.Helper()
 	left := files(t, dir)
+	if onDocker() {
+		return append(left, engineRemains(t, pid)...)
+	}
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
 	must(t, err)
 	for _, link := range links {
@@ -99,12 +103,12 @@ func remains(t *testing.T, dir string) []string {
 	return left
 }
 
-func wantNoRemains(t *testing.T, dir string, limit time.Duration) {
+func wantNoRemains(t *testing.T, dir string, pid int, limit time.Duration) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	begin := time.Now()
-	for left := remains(t, dir); len(left) > 0; left = remains(t, dir) {
+	for left := remains(t, dir, pid); len(left) > 0; left = remains(t, dir, pid) {
 		if time.Since(begin) > limit {
 			t.Errorf("left behind after %v:\n%s", limit, strings.Join(left, "\n"))
 			return
@@ -122,15 +126,15 @@ func TestSignalsLeaveNothingBehind(t *testing.T) {
 		t.Run(test.sig.String(), func(t *testing.T) {
 			dir := privateTemp(t)
 			cmd, _ := startChild(t, "wait", dir, "ready")
-			if len(remains(t, dir)) < 3 {
-				t.Fatalf("have %v, want servers", remains(t, dir))
+			if len(remains(t, dir, cmd.Process.Pid)) < 3 {
+				t.Fatalf("have %v, want servers", remains(t, dir, cmd.Process.Pid))
 			}
 			must(t, cmd.Process.Signal(test.sig))
 			_ = cmd.Wait()
 			if have := cmd.ProcessState.Sys().(syscall.WaitStatus); !have.Signaled() || have.Signal() != test.sig {
 				t.Errorf("the child ended with %v, want by %v", cmd.ProcessState, test.sig)
 			}
-			wantNoRemains(t, dir, test.limit)
+			wantNoRemains(t, dir, cmd.Process.Pid, test.limit)
 		})
 	}
 }
@@ -141,7 +145,7 @@ func TestPanicAndExitLeaveNothingBehind(t *testing.T) {
 			dir := privateTemp(t)
 			cmd, _ := startChild(t, mode, dir, "ready")
 			_ = cmd.Wait()
-			wantNoRemains(t, dir, tidyLimit)
+			wantNoRemains(t, dir, cmd.Process.Pid, tidyLimit)
 		})
 	}
 }
@@ -156,7 +160,7 @@ func TestSignalsDuringStartLeaveNothingBehind(t *testing.T) {
 				<-timer.C
 				must(t, cmd.Process.Signal(sig))
 				_ = cmd.Wait()
-				wantNoRemains(t, dir, time.Duration(i)*tidyLimit)
+				wantNoRemains(t, dir, cmd.Process.Pid, time.Duration(i)*tidyLimit)
 			})
 		}
 	}
@@ -179,5 +183,5 @@ func TestSwallowedSignalClosesClustersAndLetsNewOnesStart(t *testing.T) {
 	expect("running: false")
 	expect("closed: <nil> <nil>")
 	must(t, cmd.Wait())
-	wantNoRemains(t, dir, 0)
+	wantNoRemains(t, dir, cmd.Process.Pid, 0)
 }

@@ -75,7 +75,7 @@ func (c *Cluster) start(ctx context.Context) error {
 	if err := c.primary.Start(ctx); err != nil {
 		return err
 	}
-	return each(c.replicas, func(s *Server) error { return s.begin(ctx, c.primary) })
+	return backend.Each(c.replicas, func(s *Server) error { return s.begin(ctx, c.primary) })
 }
 
 // open opens the back-end.
@@ -198,7 +198,7 @@ func (c *Cluster) WaitReplicated(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return each(c.Servers(), func(s *Server) error {
+	return backend.Each(c.Servers(), func(s *Server) error {
 		if s == primary || !s.Running() {
 			return nil
 		}
@@ -229,15 +229,4 @@ func (c *Cluster) close() error {
 		return fmt.Errorf("rywtest: close: %w", err)
 	}
 	return nil
-}
-
-// each calls f for all items at once and waits for all.
-func each[T any](items []T, f func(T) error) error {
-	errs := make([]error, len(items))
-	var wg sync.WaitGroup
-	for i, item := range items {
-		wg.Go(func() { errs[i] = f(item) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }

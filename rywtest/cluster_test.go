@@ -23,6 +23,7 @@ import (
 // The promise is "well under two seconds", on a machine that has nothing else to
 // do. A busy one gets several tries, and a skip that says so.
 func TestStartTakesLessThanTwoSeconds(t *testing.T) {
+	localOnly(t, "the promise is about local servers")
 	const tries, limit = 5, 2 * time.Second
 	start(t, rywtest.Options{Replicas: rywtest.NoReplicas}) // makes the template, if need be
 	var took []time.Duration
@@ -84,6 +85,7 @@ func TestDefaultClusterReplicates(t *testing.T) {
 }
 
 func TestDSNAsAndUnixSocket(t *testing.T) {
+	localOnly(t, "containers keep their sockets for themselves")
 	c := start(t, rywtest.Options{Replicas: rywtest.NoReplicas})
 	p := c.Primary()
 	execute(t, p, `create role "odd @ name" login`)
@@ -162,6 +164,7 @@ func TestBadOptions(t *testing.T) {
 }
 
 func TestNoPostgresNamesTheCommandThatInstallsIt(t *testing.T) {
+	localOnly(t, "containers bring PostgreSQL with them")
 	t.Setenv("PATH", "")
 	_, err := rywtest.Start(context.Background(), rywtest.Options{BinDir: "/nowhere"})
 	wantError(t, err, rywtest.ErrNoPostgres, "/nowhere", "apt-get install", "dnf install", "brew install")
@@ -188,7 +191,7 @@ func privateTemp(t *testing.T) string {
 
 func wantEmpty(t *testing.T, dir string) {
 	t.Helper()
-	if left := files(t, dir); len(left) > 0 {
+	if left := remains(t, dir, os.Getpid()); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -304,6 +307,7 @@ func liveOnce(ctx context.Context) (id string, err error) {
 }
 
 func TestLongTempDirStillHasSockets(t *testing.T) {
+	localOnly(t, "containers keep their sockets for themselves")
 	long := filepath.Join(privateTemp(t), strings.Repeat("x", 100))
 	must(t, os.Mkdir(long, 0o755))
 	t.Setenv("TMPDIR", long)

@@ -33,6 +33,14 @@
 // run as an ordinary user, or as root: servers then run as the user postgres, or
 // nobody. Any number of test processes may run at once.
 //
+// # In containers
+//
+// With Options.Backend Docker, or RYWTEST_BACKEND=docker in the environment, each
+// server is a container of a Docker engine on this machine, from the image that
+// $RYWTEST_IMAGE names; no PostgreSQL is needed here then. Tests see the same, but
+// that Start takes seconds, that SocketDir is empty, and that after Heal replication
+// goes on only when TCP sends again, up to as long after as the partition lasted.
+//
 // # What is different from a server in production
 //
 // fsync is off, which is about crashes of the machine only; connections are

@@ -45,7 +45,7 @@ func TestKillAndStart(t *testing.T) {
 		must(t, s.Start(within(t, patience)))
 		wantError(t, s.Start(within(t, patience)), rywtest.ErrRunning, s.Name())
 		wantRows(t, s, "1")
-		if after := text(t, s, startTime); after == before || s.PID() == pid {
+		if after := text(t, s, startTime); after == before || s.PID() == pid && !onDocker() {
 			t.Errorf("%s: have start time %s and process %d, as before Kill", s.Name(), after, s.PID())
 		}
 		if !strings.Contains(s.Log(), "was interrupted") && !strings.Contains(s.Log(), "interrupted while in recovery") {
@@ -160,6 +160,7 @@ func TestStopThatHangs(t *testing.T) {
 
 // Somebody else's kill is noticed, and Start works afterwards.
 func TestServerThatDiesByItself(t *testing.T) {
+	localOnly(t, "the process of a container's server is not this machine's to kill")
 	c := start(t, rywtest.Options{Replicas: 1})
 	p := c.Primary()
 	must(t, syscall.Kill(p.PID(), syscall.SIGKILL))

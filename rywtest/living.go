@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/backend"
 )
 
 // living are the clusters of this process that are not closed.
@@ -50,7 +52,7 @@ func (r *registry) wait(signals chan os.Signal, stop, done chan struct{}) {
 	defer signal.Stop(signals)
 	select {
 	case sig := <-signals:
-		_ = each(r.take(), (*Cluster).close) // an error has nowhere to go: the watchdog tries again
+		_ = backend.Each(r.take(), (*Cluster).close) // an error has nowhere to go: the watchdog tries again
 		signal.Stop(signals)
 		raise(sig)
 	case <-stop:

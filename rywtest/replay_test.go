@@ -157,11 +157,10 @@ func TestPromoteAndFollow(t *testing.T) {
 	must(t, r2.Follow(within(t, patience), r1))
 	wantRows(t, r2, "1 3")
 	dir := text(t, r1, "regexp_replace(current_setting('data_directory'), 'replica1$', 'primary')")
-	before, err := os.Stat(dir)
-	must(t, err)
+	before, _ := os.Stat(dir) // nil in a container
 	must(t, old.Follow(within(t, patience), r1))
 	wantRows(t, old, "1 3")
-	if after, err := os.Stat(dir); err != nil || !os.SameFile(before, after) {
+	if after, err := os.Stat(dir); !onDocker() && (err != nil || !os.SameFile(before, after)) {
 		t.Errorf("the old primary was copied (%v), want it rewound", err)
 	}
 	insert(t, r1, 4)
@@ -180,6 +179,7 @@ func TestPromoteAndFollow(t *testing.T) {
 
 // Rewinding is not possible without the control file: the server is copied.
 func TestFollowCopiesWhatCannotBeRewound(t *testing.T) {
+	localOnly(t, "it reaches into the data directory")
 	c := start(t, rywtest.Options{Replicas: 1})
 	p, r := c.Primary(), c.Replica(0)
 	dir := text(t, r, "current_setting('data_directory')")

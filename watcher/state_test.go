@@ -192,17 +192,14 @@ func TestReplicasKeepWhatTheyProvedWhileThePrimaryIsDown(t *testing.T) {
 func TestReplicasAreJudgedAgainWhenThePrimaryIsOneAgain(t *testing.T) {
 	c := newCluster(t, quiet)
 	n, s := c.standby(900)
-	c.primary.Set(func(st *fakepg.State) { st.Standby = true })
-	c.primary.Drop() // on a kept connection a primary stays one
-	for c.group.Primary.State().Reason != "is a standby, not the primary" {
-		_, _ = trySample(c.group.Primary) // fails
-	}
+	standby := c.sample(c.group.Primary)
+	standby.Standby = true
+	c.group.Primary.publish(standby)
 	s.Crash(nil)
 	c.fails(n)
 	c.recovered(n)
 	wantState(t, n, true, false, primaryGone)
-	c.primary.Set(func(st *fakepg.State) { st.Standby = false })
-	c.recovered(c.group.Primary)
+	c.sample(c.group.Primary)
 	wantState(t, n, true, true, "")
 }
 

@@ -260,6 +260,8 @@ func (s *Server) serve(nc net.Conn) {
 			s.answer(c, msg.String)
 		case *pgproto3.Terminate:
 			return
+		default:
+			c.prepare(msg)
 		}
 	}
 }

@@ -114,6 +114,22 @@ func (s *Server) answer(c *conn, sql string) {
 	_ = c.backend.Flush() // the client may be gone: the next Receive tells
 }
 
+// prepare answers what preparing a statement takes; none is ever executed.
+func (c *conn) prepare(msg pgproto3.FrontendMessage) {
+	switch msg.(type) {
+	case *pgproto3.Parse:
+		c.backend.Send(&pgproto3.ParseComplete{})
+	case *pgproto3.Describe:
+		c.backend.Send(&pgproto3.ParameterDescription{})
+		c.backend.Send(&pgproto3.NoData{})
+	case *pgproto3.Close:
+		c.backend.Send(&pgproto3.CloseComplete{})
+	case *pgproto3.Sync:
+		c.backend.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		_ = c.backend.Flush() // the client may be gone: the next Receive tells
+	}
+}
+
 func (c *conn) row(values [][]byte) {
 	fields := make([]pgproto3.FieldDescription, len(values))
 	for i := range fields {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 func message(msgType byte, payload string) string {
@@ -171,4 +172,29 @@ func TestCutAnswerLosesTheAnswerOnly(t *testing.T) {
 	}
 	send(t, other, startupPacket)
 	expect(t, other, "ok")
+}
+
+// A server that is still answering earlier messages must not notice: it might not
+// look at the one whose answer is to be lost.
+func TestCutAnswerLetsTheServerFinish(t *testing.T) {
+	cut, errs := make(chan struct{}), make(chan error, 1)
+	p := start(t, serve(t, func(conn *net.TCPConn) {
+		_, err := io.ReadFull(conn, make([]byte, len(startupPacket+message('C', ""))))
+		tick := time.NewTicker(time.Millisecond)
+		defer tick.Stop()
+		for i := 0; err == nil && i < 50; i++ {
+			_, err = conn.Write([]byte("x"))
+			<-tick.C
+			if i == 0 {
+				<-cut
+			}
+		}
+		errs <- err
+	}), 0)
+	p.CutAnswer(func(msgType byte, _ []byte) bool { return msgType == 'C' })
+	conn := dial(t, p)
+	send(t, conn, startupPacket+message('C', ""))
+	expectReset(t, conn)
+	close(cut)
+	must(t, <-errs)
 }

@@ -270,6 +270,17 @@ func TestCutAllResetsClientsAndEndsServers(t *testing.T) {
 	expect(t, again, "y")
 }
 
+// Bytes that are not due for long do not hold up the end, in either direction.
+func TestCloseDoesNotWaitForTheDelay(t *testing.T) {
+	p := start(t, serve(t, func(conn *net.TCPConn) {
+		_, _ = conn.Write([]byte("greeting"))
+		echo(conn)
+	}), time.Hour)
+	send(t, dial(t, p), "x")
+	waitFor(t, func() bool { c := p.Counters(); return c.BytesUp == 1 && c.BytesDown == 8 })
+	must(t, p.Close())
+}
+
 func TestRefuse(t *testing.T) {
 	p := start(t, serve(t, echo), 0)
 	conn := dial(t, p)
@@ -353,6 +364,9 @@ func TestCloseWithBusyConnections(t *testing.T) {
 		}
 		waitFor(t, func() bool { return p.Counters().RoundTrips > 8 })
 		must(t, p.Close())
+		if len(p.conns) > 0 {
+			t.Errorf("%d connections were not waited for", len(p.conns))
+		}
 		must(t, p.Close())
 		wg.Wait()
 		if _, err := net.Dial("tcp", p.Addr()); err == nil {

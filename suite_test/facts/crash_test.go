@@ -22,6 +22,15 @@ func lifeOf(ctx context.Context, s *rywtest.Server) (l life) {
 	return l
 }
 
+// expectOnlyReset shows that a server has another life of the same first process.
+func expectOnlyReset(ctx context.Context, s *rywtest.Server, lived life) {
+	GinkgoHelper()
+	now := lifeOf(ctx, s)
+	Expect(now.started).To(Equal(lived.started))
+	Expect(now.walReset).NotTo(Equal(lived.walReset))
+	Expect(now.archiverReset).NotTo(Equal(lived.archiverReset))
+}
+
 // A way for a server to end and begin again.
 type ending func(ctx context.Context, s *rywtest.Server)
 
@@ -89,6 +98,7 @@ var _ = Describe("A standby that ends and begins again", Ordered, func() {
 		Expect(replayLSN(ctx, c)).To(BeNumerically("<", before))
 		Expect(visible(ctx, c, id)).To(BeFalse())
 		Expect(held.Ping(ctx)).NotTo(Succeed(), "a connection from before the crash")
+		Expect(lifeOf(ctx, s)).NotTo(Equal(lived))
 
 		release(ctx)
 		awaitReplay(ctx, c, before)
@@ -106,24 +116,13 @@ var _ = Describe("A standby that ends and begins again", Ordered, func() {
 		Expect(replayLSN(ctx, c)).To(BeNumerically(">=", before))
 		Expect(visible(ctx, c, id)).To(BeTrue())
 		Expect(held.Ping(ctx)).NotTo(Succeed())
+		Expect(lifeOf(ctx, s).started).NotTo(Equal(lived.started))
 	})
 
 	It("has the start time of before and new statistics if one backend was killed", func(ctx SpecContext) {
 		killBackend(ctx, s)
-		now := lifeOf(ctx, s)
-		Expect(now.started).To(Equal(lived.started))
-		Expect(now.walReset).NotTo(Equal(lived.walReset))
-		Expect(now.archiverReset).NotTo(Equal(lived.archiverReset))
+		expectOnlyReset(ctx, s, lived)
 	})
-
-	DescribeTable("has another start time", func(ctx SpecContext, end ending) {
-		end(ctx, s)
-		Expect(lifeOf(ctx, s).started).NotTo(Equal(lived.started))
-	},
-		Entry("after SIGKILL", ending(kill)),
-		Entry("after an immediate stop", ending(stopImmediately)),
-		Entry("after a clean stop", ending(restart)),
-	)
 
 	It("does not know when it last replayed a commit until it has replayed one", func(ctx SpecContext) {
 		exec(ctx, p, "checkpoint")
@@ -150,15 +149,32 @@ var _ = Describe("A standby that ends and begins again", Ordered, func() {
 	})
 })
 
-var _ = Describe("A primary", func() {
-	It("has the start time of before and new statistics if one backend was killed, and ends every connection", func(ctx SpecContext) {
-		own := startCluster(ctx, rywtest.Options{Replicas: rywtest.NoReplicas})
-		held, lived := dial(ctx, own.Primary()), lifeOf(ctx, own.Primary())
-		killBackend(ctx, own.Primary())
-		now := lifeOf(ctx, own.Primary())
-		Expect(now.started).To(Equal(lived.started))
-		Expect(now.walReset).NotTo(Equal(lived.walReset))
-		Expect(now.archiverReset).NotTo(Equal(lived.archiverReset))
+var _ = Describe("A primary that crashes", Ordered, func() {
+	var s *rywtest.Server
+	BeforeAll(func(ctx SpecContext) {
+		s = startCluster(ctx, rywtest.Options{Replicas: rywtest.NoReplicas}).Primary()
+	})
+
+	It("had no replay position before", func(ctx SpecContext) {
+		c := dial(ctx, s)
+		Expect(inRecovery(ctx, c)).To(BeFalse())
+		Expect(get[bool](ctx, c, "select pg_last_wal_replay_lsn() is null")).To(BeTrue())
+	})
+
+	It("ends every connection and has the start time of before and new statistics if it was one backend", func(ctx SpecContext) {
+		held, lived := dial(ctx, s), lifeOf(ctx, s)
+		killBackend(ctx, s)
 		Expect(held.Ping(ctx)).NotTo(Succeed())
+		expectOnlyReset(ctx, s, lived)
+	})
+
+	It("has a replay position from then on, which stands still", func(ctx SpecContext) {
+		kill(ctx, s)
+		c := dial(ctx, s)
+		Expect(inRecovery(ctx, c)).To(BeFalse())
+		frozen := replayLSN(ctx, c)
+		_, pos := write(ctx, c)
+		Expect(pos).To(BeNumerically(">", frozen))
+		Expect(replayLSN(ctx, c)).To(Equal(frozen))
 	})
 })

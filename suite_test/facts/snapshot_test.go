@@ -54,7 +54,7 @@ var _ = Describe("A read after a check of the replay position", func() {
 		p, checking, other := dial(ctx, cluster.Primary()), dial(ctx, cluster.Replica(0)), dial(ctx, cluster.Replica(0))
 		createSpin(ctx, p)
 		sameConn, otherConn, transaction := 0, 0, 0
-		for range 500 {
+		for range 300 {
 			w := begun(ctx, p)
 			seen := async(func() bool {
 				return get[bool](ctx, checking, "select spin($1, $2)", w.start.String(), w.id)

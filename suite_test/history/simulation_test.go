@@ -34,11 +34,11 @@ type client struct {
 	lost    bool
 	version map[string]int64 // of the keys this client alone writes
 
-	op    *Op // being run, nil between operations
-	step  int
-	at    int // position of the running write
-	fate  Outcome
-	node  int // of the running read: replica, or -1
+	op   *Op // being run, nil between operations
+	step int
+	at   int // position of the running write
+	fate Outcome
+	node int // of the running read: replica, or -1
 }
 
 func simulate(seed uint64, ops int, strict, failover bool) History {

@@ -80,7 +80,6 @@ var operations = map[string]func(e *env){
 	},
 	"gorm's errors": func(e *env) {
 		db := e.db.Session(&gorm.Session{Context: e.ctx})
-		db.Config = &*db.Config
 		translate := *db.Config
 		translate.TranslateError = true
 		db.Config = &translate
@@ -168,7 +167,7 @@ var operations = map[string]func(e *env){
 				"insert into diff.t (v) values (2)", "rollback and chain", "insert into diff.t (v) values (3)", "end",
 				"start transaction", "select 1/0", "commit", "commit", "rollback",
 				"begin", "insert into diff.t (v) values (4)", "prepare transaction 'diff'", "commit prepared 'diff'",
-				"begin; select 1", "insert into diff.t (v) values (5); commit; select 1",
+				"begin; set local work_mem = '5MB'", "set transaction isolation level serializable", "insert into diff.t (v) values (5); commit; select 1",
 			} {
 				res, err := c.ExecContext(ctx, text)
 				e.log("%s", text)

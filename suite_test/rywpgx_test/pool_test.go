@@ -264,3 +264,35 @@ func TestRewrittenReadsAreWrites(t *testing.T) {
 		t.Errorf("have %v, want %v", err, rywpgx.ErrUnchecked)
 	}
 }
+
+// An application may open more connections with the configuration of one, to
+// listen on, say. They are not followed, and do not confuse the one that is.
+func TestConnectionsWithACopyOfTheConfiguration(t *testing.T) {
+	h, tab := newHooks(), table(t)
+	s := settings{wire: &wire{}, params: "default_query_exec_mode=exec"}
+	db := s.ours(t, h)
+	ctx := observed(t.Context(), &who{floor: true})
+	must(t, onPgx(db.WithContext(ctx), func(ctx context.Context, c *pgx.Conn) error {
+		other, err := pgx.ConnectConfig(ctx, c.Config())
+		if err != nil {
+			return err
+		}
+		defer other.Close(ctx)
+		insert := "insert into " + tab + " (v) values ($1)"
+		for i := range 3 {
+			if _, err := other.Exec(ctx, insert, i); err != nil {
+				return err
+			}
+		}
+		if e := h.take(); len(e) != 0 {
+			t.Errorf("have %v, want nothing", e)
+		}
+		for i := range 3 {
+			if n := s.wire.count(func() { _, err = c.Exec(ctx, insert, 10+i) }); err != nil || n != 1 {
+				t.Errorf("have %v and %d round trips, want 1", err, n)
+			}
+			placed(t, only(t, h.take(), rywpgx.Committed))
+		}
+		return nil
+	}))
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -30,6 +31,8 @@ type fault struct {
 	// ready is how many answers the client gets, up to their ReadyForQuery, before
 	// the connection breaks.
 	ready int
+	// deaf has the client hear nothing any more, while what it sends arrives.
+	deaf bool
 	// silent delays what comes behind until it is closed, instead of breaking.
 	silent chan struct{}
 }
@@ -128,6 +131,8 @@ func (c *wireConn) Read(p []byte) (int, error) {
 	case f != nil && c.seen < f.ready:
 		n, err := c.Conn.Read(p)
 		return c.upTo(p[:n], f.ready), err
+	case f != nil && f.deaf:
+		return 0, io.EOF
 	case f != nil && f.silent == nil:
 		// The server acts on what it got: only then is the connection lost.
 		_, _ = c.Conn.Read(make([]byte, 1))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/backend"
 	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/pgbin"
+	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/sysid"
 	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/watchdog"
 )
 
@@ -113,24 +114,13 @@ func (b *Backend) Seed(ctx context.Context, nodes ...backend.Node) error {
 	if err != nil {
 		return fmt.Errorf("template: %w", err)
 	}
-	identity := newIdentity()
-	return each(nodes, func(node backend.Node) error {
+	identity := sysid.New()
+	return backend.Each(nodes, func(node backend.Node) error {
 		if err := b.account.copyTree(ctx, template, node.DataDir()); err != nil {
 			return err
 		}
 		return setIdentity(node.DataDir(), identity)
 	})
-}
-
-// each calls f for all items at once and waits for all.
-func each[T any](items []T, f func(T) error) error {
-	errs := make([]error, len(items))
-	var wg sync.WaitGroup
-	for i, item := range items {
-		wg.Go(func() { errs[i] = f(item) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
 }
 
 // Close ends all programs, then removes all files, then the watchdog.
@@ -142,7 +132,7 @@ func (b *Backend) shutdown() error {
 	nodes := b.nodes
 	b.mu.Unlock()
 	b.cancel(backend.ErrClosed)
-	err := each(nodes, (*Node).close)
+	err := backend.Each(nodes, (*Node).close)
 	b.running.Wait()
 	for _, dir := range b.dirs {
 		err = errors.Join(err, os.RemoveAll(dir))

@@ -179,7 +179,7 @@ func TestRun(t *testing.T) {
 func TestTemplateIsMadeOnce(t *testing.T) {
 	t.Setenv(CacheEnvVar, t.TempDir())
 	paths := make([]string, 3)
-	err := each([]int{0, 1, 2}, func(i int) error {
+	err := backend.Each([]int{0, 1, 2}, func(i int) error {
 		b, err := Open(within(t, patience), backend.Spec{})
 		if err != nil {
 			return err

@@ -12,8 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/backend"
 )
 
 // CacheEnvVar names the folder of the templates, before the user's cache folder.
@@ -24,20 +22,6 @@ const templateFormat = "1"
 
 // initialConf is the postgresql.conf of initdb, which ours includes.
 const initialConf = "initdb.conf"
-
-// recorded are the settings that a data directory remembers and a standby
-// compares its own with: a standby whose value is lower than the recorded one
-// refuses to run (PostgreSQL manual, 27.4.3). The template is made with them.
-var recorded = []string{
-	"max_connections", "max_worker_processes", "max_wal_senders", "max_prepared_transactions",
-	"max_locks_per_transaction", "wal_level", "wal_log_hints", "track_commit_timestamp",
-}
-
-// initArgs make a database cluster with data checksums, as PostgreSQL 18 does by
-// default and pg_rewind needs.
-var initArgs = []string{
-	"--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--data-checksums", "--no-sync",
-}
 
 // template returns a directory to copy, which it makes if there is none yet.
 // Other processes may want the same one at the same time: one makes it, the
@@ -100,18 +84,8 @@ func tempCacheDir() (string, error) {
 
 // templateKey differs for whatever makes templates differ.
 func (b *Backend) templateKey() string {
-	parts := slices.Concat([]string{templateFormat, b.install.Version, b.recordedConf()}, initArgs, b.spec.InitArgs)
+	parts := slices.Concat([]string{templateFormat, b.install.Version, b.spec.Recorded()}, b.spec.InitdbArgs())
 	return fmt.Sprintf("pg%d-%.8x", b.install.Major, sha256.Sum256([]byte(strings.Join(parts, "\x00"))))
-}
-
-func (b *Backend) recordedConf() string {
-	settings := map[string]string{}
-	for _, name := range recorded {
-		if value, ok := b.spec.Settings[name]; ok {
-			settings[name] = value
-		}
-	}
-	return backend.Render(settings)
 }
 
 func (b *Backend) makeTemplate(ctx context.Context, path string) error {
@@ -125,7 +99,7 @@ func (b *Backend) makeTemplate(ctx context.Context, path string) error {
 // initdb makes a database cluster. PostgreSQL in single-user mode then writes
 // the recorded settings into it.
 func (b *Backend) initdb(ctx context.Context, dir string) error {
-	args := slices.Concat([]string{"--pgdata=" + dir}, initArgs, b.spec.InitArgs)
+	args := slices.Concat([]string{"--pgdata=" + dir}, b.spec.InitdbArgs())
 	if err := b.run(ctx, b.base, "initdb", args...); err != nil {
 		return err
 	}
@@ -133,7 +107,7 @@ func (b *Backend) initdb(ctx context.Context, dir string) error {
 	if err := os.Rename(conf, filepath.Join(dir, initialConf)); err != nil {
 		return err
 	}
-	if err := b.account.writeFile(conf, preface+b.recordedConf()); err != nil {
+	if err := b.account.writeFile(conf, preface+b.spec.Recorded()); err != nil {
 		return err
 	}
 	return b.run(ctx, dir, "postgres", "--single", "-F", "-D", dir, "postgres")

@@ -1,0 +1,206 @@
+package callbacks
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/gorm-ryw/gorm-ryw/internal/failrow"
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
+	"github.com/gorm-ryw/gorm-ryw/policy"
+	"github.com/gorm-ryw/gorm-ryw/rywpgx"
+	"github.com/gorm-ryw/gorm-ryw/session"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
+	"gorm.io/gorm"
+)
+
+// call is one statement of the query and row processors: a pool that decides
+// where the statement goes when it gets its text. It is reused.
+type call struct {
+	layer *Layer
+	db    *gorm.DB
+	base  gorm.ConnPool // what the statement was given
+	known *policy.Pool  // what is known of base
+	hint  *policy.Hint  // on the query
+
+	request   policy.Request
+	decision  policy.Decision
+	observers observers
+	target    gorm.ConnPool
+	own       *session.Session // of a write
+	unit      *unit            // if the driver reports the end
+	keepsOpen bool             // the caller reads the rows
+	pure      bool
+	aged      bool
+	sent      bool
+}
+
+func (c *call) release() {
+	l := c.layer
+	c.request.Reset()
+	c.db, c.base, c.known, c.hint = nil, nil, nil, nil
+	c.decision, c.observers = policy.Decision{}, observers{}
+	c.target, c.own, c.unit = nil, nil, nil
+	c.keepsOpen, c.pure, c.aged, c.sent = false, false, false, false
+	l.calls.Put(c)
+}
+
+// QueryContext implements gorm.ConnPool.
+func (c *call) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	c.decide(ctx, query)
+	rows, err := c.query(ctx, query, args)
+	for err != nil && c.again(ctx, err) {
+		rows, err = c.query(ctx, query, args)
+	}
+	return rows, err
+}
+
+func (c *call) query(ctx context.Context, query string, args []any) (*sql.Rows, error) {
+	switch {
+	case c.unit != nil:
+		rows, err := c.target.QueryContext(observed(ctx, c.unit), query, args...)
+		if err != nil {
+			c.unit.finish()
+		}
+		return rows, err
+	case c.keepsOpen && !c.pure:
+		return c.openRows(ctx, query, args)
+	case c.decision.Reason == policy.Checked:
+		rows, _, err := rywpgx.Query(ctx, c.target, c.accept, query, args...)
+		return rows, err
+	}
+	return c.target.QueryContext(ctx, query, args...)
+}
+
+// accept takes the position that came with a checked read.
+func (c *call) accept(s watcher.Sample) error {
+	err := c.request.Accept(c.decision.Replica, s)
+	if err == nil {
+		c.decision.Have, c.decision.Age = s.Position, 0
+	}
+	return err
+}
+
+// QueryRowContext implements gorm.ConnPool.
+func (c *call) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	c.decide(ctx, query)
+	row := c.queryRow(ctx, query, args)
+	for row.Err() != nil && c.again(ctx, row.Err()) {
+		row = c.queryRow(ctx, query, args)
+	}
+	return row
+}
+
+func (c *call) queryRow(ctx context.Context, query string, args []any) *sql.Row {
+	switch {
+	case c.unit != nil:
+		row := c.target.QueryRowContext(observed(ctx, c.unit), query, args...)
+		if row.Err() != nil {
+			c.unit.finish()
+		}
+		return row
+	case c.keepsOpen && !c.pure:
+		return c.openRow(ctx, query, args)
+	case c.decision.Reason == policy.Checked:
+		row, _, err := rywpgx.QueryRow(ctx, c.target, c.accept, query, args...)
+		if row == nil {
+			return failrow.New(err)
+		}
+		return row
+	}
+	return c.target.QueryRowContext(ctx, query, args...)
+}
+
+// ExecContext implements gorm.ConnPool. Neither processor uses it.
+func (c *call) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
+	c.decide(ctx, query)
+	return c.target.ExecContext(ctx, query, args...)
+}
+
+// PrepareContext implements gorm.ConnPool. Neither processor uses it.
+func (c *call) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	c.decide(ctx, query)
+	return c.target.PrepareContext(ctx, query)
+}
+
+// GetDBConn implements gorm.GetDBConnector.
+func (c *call) GetDBConn() (*sql.DB, error) {
+	db, _ := unwrap(c.base)
+	return db, nil
+}
+
+// again decides anew after a replica failed before the first row.
+func (c *call) again(ctx context.Context, err error) bool {
+	failed := c.decision.Replica
+	behind := errors.Is(err, rywpgx.ErrBehind) || errors.Is(err, rywpgx.ErrUnchecked)
+	if failed == nil || ctx.Err() != nil || !behind && !worthRetrying(err) {
+		return false
+	}
+	failed.End()
+	switch {
+	case behind:
+		c.request.Checks++
+		c.route(ctx)
+	case wrote(err):
+		c.pure = false
+		c.toPrimary(policy.NotPure)
+	case c.request.Exclude != nil: // the second one
+		c.toPrimary(policy.ReplicaFailed)
+	default:
+		c.request.Exclude = failed
+		c.route(ctx)
+	}
+	return true
+}
+
+// tell has the sessions learn of what was sent.
+func (c *call) tell(err error, rec *Record) {
+	if rep := c.decision.Replica; rep != nil {
+		rep.End()
+		rec.key = rep.Node.Group().Key()
+		at := mono.Now()
+		c.observers.each(func(s *session.Session) { s.ReadNode(rec.key, c.decision.Incarnation, at) })
+		return
+	}
+	l, g := c.layer, c.known.Group
+	rec.key = g.Key()
+	switch {
+	case c.unit != nil:
+		rec.own = c.own // the driver has told, or will when the rows are closed
+	case c.pure && c.aged:
+		l.renew(g, &c.observers)
+	case c.pure:
+		l.sawPrimary(g, &c.observers, nil)
+	default:
+		c.tellWrite(err, rec)
+	}
+}
+
+// tellWrite is for a statement that may have written.
+func (c *call) tellWrite(err error, rec *Record) {
+	l, g := c.layer, c.known.Group
+	if c.own != nil {
+		rec.own = c.own // told when the rows are closed
+		return
+	}
+	rec.own = &session.Session{}
+	rec.observers.add(rec.own)
+	switch {
+	case err != nil:
+		l.failed(g, err, &rec.observers)
+	default:
+		l.wrote(g, &rec.observers)
+	}
+}
+
+// renew replaces what a token over its maximal age held.
+func (l *Layer) renew(g *watcher.Group, obs *observers) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CaptureTimeout)
+	defer cancel()
+	s, err := g.Primary.Sample(ctx)
+	if err != nil {
+		l.sawPrimary(g, obs, nil)
+		return
+	}
+	obs.each(func(ses *session.Session) { ses.Renew(keyOf(g, s), s.Position, s.Begun) })
+}
