@@ -3,7 +3,6 @@ package callbacks
 import (
 	"context"
 	"database/sql"
-	"errors"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/failrow"
 	"github.com/gorm-ryw/gorm-ryw/session"
@@ -75,15 +74,4 @@ func (c *call) openRow(ctx context.Context, query string, args []any) (row *sql.
 func (l *Layer) Close() {
 	l.cancel()
 	l.open.Wait()
-}
-
-// ended reports whether a transaction that is not ours has ended. It asks the
-// transaction for a statement of no database, which it answers without its
-// server: with sql.ErrTxDone once it has ended, with another error before.
-func ended(tx *sql.Tx) func() bool {
-	return func() bool {
-		ctx := context.Background()
-		_, err := tx.StmtContext(ctx, &sql.Stmt{}).ExecContext(ctx)
-		return errors.Is(err, sql.ErrTxDone)
-	}
 }

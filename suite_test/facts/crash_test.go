@@ -120,8 +120,11 @@ var _ = Describe("A standby that ends and begins again", Ordered, func() {
 	})
 
 	It("has the start time of before and new statistics if one backend was killed", func(ctx SpecContext) {
+		sampled, _ := sampleOf(ctx, s, nobody)
 		killBackend(ctx, s)
 		expectOnlyReset(ctx, s, lived)
+		again, _ := sampleOf(ctx, s, nobody)
+		Expect(again.Incarnation).NotTo(Equal(sampled.Incarnation), "to the library")
 	})
 
 	It("does not know when it last replayed a commit until it has replayed one", func(ctx SpecContext) {

@@ -15,7 +15,6 @@ import (
 // steering makes commit records end where they are wanted.
 type steering struct {
 	c      *pgx.Conn
-	wal    geometry
 	commit int64 // usable bytes of a commit record
 	filler int64 // of a message, beside its text
 }
@@ -24,7 +23,7 @@ const minFiller = 512 // text of a message that surely has the long form of leng
 
 func newSteering(ctx context.Context, c *pgx.Conn) *steering {
 	GinkgoHelper()
-	s := &steering{c: c, wal: geometryOf(ctx, c)}
+	s := &steering{c: c}
 	begun(ctx, c)
 	at := s.at(ctx)
 	s.fill(ctx, minFiller)
@@ -37,7 +36,7 @@ func newSteering(ctx context.Context, c *pgx.Conn) *steering {
 
 func (s *steering) at(ctx context.Context) int64 {
 	GinkgoHelper()
-	return s.wal.usable(insertLSN(ctx, s.c))
+	return usable(insertLSN(ctx, s.c))
 }
 
 func (s *steering) fill(ctx context.Context, n int64) {
@@ -62,7 +61,7 @@ func (s *steering) land(ctx context.Context, unit, past rywtest.LSN) (id int64, 
 			continue
 		}
 		exec(ctx, s.c, "commit")
-		if end := insertLSN(ctx, s.c); s.wal.roundDown(end) == edge+past {
+		if end := insertLSN(ctx, s.c); roundDown(end) == edge+past {
 			return w.id, edge
 		}
 	}
@@ -73,7 +72,7 @@ func (s *steering) land(ctx context.Context, unit, past rywtest.LSN) (id int64, 
 // gap is how many usable bytes there are to where the commit record must begin.
 func (s *steering) gap(ctx context.Context, end rywtest.LSN) int64 {
 	GinkgoHelper()
-	return s.wal.usable(end) - s.commit - s.at(ctx)
+	return usable(end) - s.commit - s.at(ctx)
 }
 
 var _ = Describe("The insert position at the edge of a WAL page", Ordered, func() {
@@ -83,10 +82,10 @@ var _ = Describe("The insert position at the edge of a WAL page", Ordered, func(
 		probe *watcher.Probe
 	)
 	BeforeAll(func(ctx SpecContext) {
-		own := startCluster(ctx, rywtest.Options{Replicas: 1, InitArgs: []string{"--wal-segsize=1"}})
-		s = newSteering(ctx, dial(ctx, own.Primary()))
-		r = dial(ctx, own.Replica(0))
-		probe = watcher.NewProbe(dial(ctx, own.Primary()))
+		replicated(ctx, cluster)
+		s = newSteering(ctx, dial(ctx, cluster.Primary()))
+		r = dial(ctx, cluster.Replica(0))
+		probe = watcher.NewProbe(dial(ctx, cluster.Primary()))
 	})
 
 	// sample is the position that the library makes of it.
@@ -106,7 +105,7 @@ var _ = Describe("The insert position at the edge of a WAL page", Ordered, func(
 		for tries := 2 * commits; commits > 0; tries-- {
 			Expect(tries).To(BeNumerically(">", 0), "the server itself keeps writing")
 			id, edge := s.land(ctx, unit, past)
-			if unit == s.wal.page && edge%s.wal.segment == 0 {
+			if unit == wal.page && edge%wal.segment == 0 {
 				continue
 			}
 			inserted, sampled := insertLSN(ctx, s.c), sample(ctx)
@@ -124,15 +123,15 @@ var _ = Describe("The insert position at the edge of a WAL page", Ordered, func(
 	}
 
 	It("is behind the next page's header, where no idle replica gets", func(ctx SpecContext) {
-		expectAt(ctx, 40, s.wal.page, 0, pageHeader)
+		expectAt(ctx, 40, wal.page, 0, pageHeader)
 	})
 
 	It("is behind the long header at the start of a segment", func(ctx SpecContext) {
-		expectAt(ctx, 5, s.wal.segment, 0, segmentHeader)
+		expectAt(ctx, 3, wal.segment, 0, segmentHeader)
 	})
 
 	It("stays out of the replica's reach until something else is written", func(ctx SpecContext) {
-		_, edge := s.land(ctx, s.wal.page, 0)
+		_, edge := s.land(ctx, wal.page, 0)
 		beyond := insertLSN(ctx, s.c)
 		awaitReplay(ctx, r, edge)
 		Consistently(func() bool {
@@ -145,7 +144,7 @@ var _ = Describe("The insert position at the edge of a WAL page", Ordered, func(
 
 	It("is the commit's end at any other place, also 40 bytes behind a page's edge", func(ctx SpecContext) {
 		for past := rywtest.LSN(pageHeader + 8); past <= pageHeader+64; past += 8 {
-			expectAt(ctx, 2, s.wal.page, past, 0)
+			expectAt(ctx, 2, wal.page, past, 0)
 		}
 	})
 })

@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/gorm-ryw/gorm-ryw/rywtest"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -46,6 +47,7 @@ var _ = Describe("A promotion", Ordered, func() {
 		own      *rywtest.Cluster
 		s        *rywtest.Server // the standby that is promoted
 		held     *pgx.Conn       // to it, from before
+		probe    *watcher.Probe  // on another one
 		reader   *pgx.Conn       // the same without privileges
 		id       int64
 		replayed rywtest.LSN // what it had replayed when it was promoted
@@ -54,6 +56,7 @@ var _ = Describe("A promotion", Ordered, func() {
 		own = startCluster(ctx, rywtest.Options{Replicas: 3})
 		s = own.Replica(0)
 		held, reader = dial(ctx, s), dialAs(ctx, s, nobody)
+		probe = watcher.NewProbe(dialAs(ctx, s, nobody))
 		p := dial(ctx, own.Primary())
 		// So that the checkpoint that follows the promotion takes its time.
 		exec(ctx, p, "insert into facts select n from generate_series(1000000, 1050000) n")
@@ -62,6 +65,9 @@ var _ = Describe("A promotion", Ordered, func() {
 		Expect(recorded(ctx, held)).To(Equal(1))
 		Expect(held.Ping(ctx)).To(Succeed())
 		Expect(held.PgConn().ParameterStatus("in_hot_standby")).To(Equal("on"))
+		sample, err := probe.Take(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(sample.Standby).To(BeTrue())
 		Expect(own.Replica(1).Stop(ctx)).To(Succeed())
 		Expect(own.Primary().Stop(ctx)).To(Succeed())
 	})
@@ -81,6 +87,15 @@ var _ = Describe("A promotion", Ordered, func() {
 		Expect(held.PgConn().ParameterStatus("in_hot_standby")).To(Equal("off"))
 		replayed = replayLSN(ctx, held)
 		insert(ctx, held, newID())
+	})
+
+	It("shows in the library's position query", func(ctx SpecContext) {
+		before := probe.Last()
+		sample, err := probe.Take(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(sample.Standby).To(BeFalse())
+		Expect(sample.Position.Timeline).To(BeEquivalentTo(2))
+		Expect(sample.Position.LSN).To(BeNumerically(">", before.Position.LSN))
 	})
 
 	It("is in the control file only with the next checkpoint", func(ctx SpecContext) {
