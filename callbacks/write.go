@@ -134,7 +134,8 @@ func (l *Layer) awaitForeign(db *gorm.DB, rec *Record, g *watcher.Group) bool {
 		return false
 	}
 	l.marks.Add(1)
-	rec.observers.each(func(s *session.Session) { s.Await(g.Key(), ended(tx)) })
+	ended := foreign.of(context.WithoutCancel(rec.Context), tx)
+	rec.observers.each(func(s *session.Session) { s.Await(g.Key(), ended) })
 	return true
 }
 

@@ -4,6 +4,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"os"
 	"strings"
@@ -102,7 +103,7 @@ func TestTemplateKeyDiffersForWhatTemplatesDifferIn(t *testing.T) {
 
 func TestClosedBackendDoesNothing(t *testing.T) {
 	b := &Backend{client: os.Args[0], closed: true}
-	if _, err := b.do(context.Background(), "ps"); err != backend.ErrClosed {
+	if _, err := b.do(context.Background(), "ps"); !errors.Is(err, backend.ErrClosed) {
 		t.Errorf("have %v, want %v", err, backend.ErrClosed)
 	}
 }
