@@ -16,3 +16,8 @@ if ! command -v gcc >/dev/null; then # the race detector needs cgo
 	need_root gcc
 	apt-get update -q && apt-get install -yq gcc libc6-dev
 fi
+
+# Tests that need these are skipped, by name, where they are missing.
+if ! command -v pgbouncer >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+	apt-get update -q && apt-get install -yq --no-install-recommends pgbouncer
+fi
