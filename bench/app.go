@@ -10,6 +10,7 @@ import (
 
 	rywplugin "github.com/gorm-ryw/gorm-ryw/plugin"
 	"github.com/gorm-ryw/gorm-ryw/policy"
+	"github.com/gorm-ryw/gorm-ryw/rywpgx"
 	"github.com/gorm-ryw/gorm-ryw/rywtest"
 	"github.com/gorm-ryw/gorm-ryw/token"
 	"gorm.io/driver/postgres"
@@ -28,6 +29,15 @@ type app struct {
 type addresses struct {
 	primary  string
 	replicas []string
+	rywpgx   bool // connect with rywpgx
+}
+
+// dialector connects to one address.
+func (a addresses) dialector(dsn string) gorm.Dialector {
+	if a.rywpgx {
+		return rywpgx.Open(dsn)
+	}
+	return postgres.Open(dsn)
 }
 
 func (e *env) addresses() addresses {
@@ -51,7 +61,7 @@ func via(s *rywtest.Server, addr string) (string, error) {
 func (a addresses) dialectors() []gorm.Dialector {
 	var ds []gorm.Dialector
 	for _, dsn := range a.replicas {
-		ds = append(ds, postgres.Open(dsn))
+		ds = append(ds, a.dialector(dsn))
 	}
 	return ds
 }
@@ -88,7 +98,7 @@ func openPlain(at addresses, gc gorm.Config) (*app, error) {
 
 func open(at addresses, gc gorm.Config) (*app, error) {
 	gc.Logger = logger.Discard
-	db, err := gorm.Open(postgres.Open(at.primary), &gc)
+	db, err := gorm.Open(at.dialector(at.primary), &gc)
 	if err != nil {
 		return nil, err
 	}

@@ -96,6 +96,9 @@ func TestCaptureIsOneRoundTrip(t *testing.T) {
 	if extra := trips.with - trips.without; extra > 1 {
 		t.Errorf("with the plugin: have %v more, want at most 1", extra)
 	}
+	if extra := trips.rywpgx - trips.without; extra != 0 {
+		t.Errorf("with the plugin on rywpgx: have %v more, want none", extra)
+	}
 }
 
 func TestConcurrentCommitsShareQueries(t *testing.T) {

@@ -26,6 +26,11 @@ func capturing(ctx context.Context, e *env, r *report) error {
 	r.figure("capture.commits_per_second_at_32_writers", float64(c.commits)/c.took.Seconds(), "1/s")
 	r.figure("capture.queries_per_commit_at_32_writers", c.perCommit(), "queries")
 	r.figure("capture.queries_per_commit_at_32_writers.on_wire", float64(c.onWire)/float64(c.commits), "queries")
+	c, err = e.capture(ctx, captureLoad{writers: 64, each: 100, delay: 500 * time.Microsecond})
+	if err != nil {
+		return err
+	}
+	r.figure("capture.queries_per_commit_at_64_writers", c.perCommit(), "queries")
 	return nil
 }
 

@@ -21,14 +21,15 @@ func writing(ctx context.Context, e *env, r *report) error {
 	r.figure("write.round_trips", trips.with, "round trips")
 	r.figure("write.round_trips.dbresolver", trips.without, "round trips")
 	r.figure("write.extra_round_trips", trips.with-trips.without, "round trips")
+	r.figure("write.extra_round_trips.rywpgx", trips.rywpgx-trips.without, "round trips")
 	return nil
 }
 
 // patience is a timeout that is not meant to pass.
 const patience = 20 * time.Second
 
-// roundTrips are per write, with the plugin and without.
-type roundTrips struct{ with, without float64 }
+// roundTrips are per write: with the plugin, with it on rywpgx, and without it.
+type roundTrips struct{ with, rywpgx, without float64 }
 
 func (e *env) roundTrips(ctx context.Context, writes int) (t roundTrips, err error) {
 	t.without, err = e.countTrips(writes, func(at addresses) (*app, error) {
@@ -37,13 +38,20 @@ func (e *env) roundTrips(ctx context.Context, writes int) (t roundTrips, err err
 	if err != nil {
 		return t, err
 	}
-	t.with, err = e.countTrips(writes, func(at addresses) (*app, error) {
-		// Nothing is to be counted but what the writes cause, however slow the
-		// machine is.
-		return openPlugin(ctx, at, gorm.Config{}, rywplugin.Config{
-			ProbeInterval: time.Hour, ProbeTimeout: patience, CaptureTimeout: patience,
+	with := func(driver bool) (float64, error) {
+		return e.countTrips(writes, func(at addresses) (*app, error) {
+			at.rywpgx = driver
+			// Nothing is to be counted but what the writes cause, however slow the
+			// machine is.
+			return openPlugin(ctx, at, gorm.Config{}, rywplugin.Config{
+				ProbeInterval: time.Hour, ProbeTimeout: patience, CaptureTimeout: patience,
+			})
 		})
-	})
+	}
+	if t.with, err = with(false); err != nil {
+		return t, err
+	}
+	t.rywpgx, err = with(true)
 	return t, err
 }
 

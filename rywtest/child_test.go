@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -24,6 +25,10 @@ const tidyLimit = 10 * time.Second
 // child is what the test binary does when childVar is set: it starts a cluster,
 // freezes a part of it, says so, and ends as its parent wants.
 func child() {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent
+		os.Exit(4)
+	}()
 	mode := os.Getenv(childVar)
 	signals := make(chan os.Signal, 2)
 	if mode == "swallow" {
@@ -72,6 +77,8 @@ func startChild(t *testing.T, mode, dir, word string) (*exec.Cmd, *bufio.Scanner
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVar+"="+mode, "TMPDIR="+dir)
 	out, err := cmd.StdoutPipe()
+	must(t, err)
+	_, err = cmd.StdinPipe()
 	must(t, err)
 	must(t, cmd.Start())
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
