@@ -229,6 +229,21 @@ func TestWritesInATransaction(t *testing.T) {
 	a.want(a.db.WithContext(ctx), -1, policy.Behind)
 }
 
+// The usual "defer tx.Rollback()" says nothing new behind a Commit.
+func TestRollbackBehindACommit(t *testing.T) {
+	a := newApp(t, Config{}, 900)
+	ctx, s := withSession()
+	tx := a.db.WithContext(ctx).Begin()
+	a.write(tx)
+	if err := tx.Commit().Error; err != nil {
+		t.Fatal(err)
+	}
+	tx.Rollback()
+	if e, _ := s.Token().Entry(key()); e.Write != position(1000) || e.Marked() {
+		t.Errorf("session: have %+v", e)
+	}
+}
+
 func TestRollbackIsARead(t *testing.T) {
 	a := newApp(t, Config{}, 900)
 	ctx, s := withSession()
