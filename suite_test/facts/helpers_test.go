@@ -147,28 +147,34 @@ func holdCommits(ctx context.Context, s *rywtest.Server) (release func(context.C
 func alterSystem(ctx context.Context, s *rywtest.Server, name, value string) (reset func(context.Context)) {
 	GinkgoHelper()
 	before := setting(ctx, s, name)
-	change(ctx, s, fmt.Sprintf("alter system set %s = '%s'", name, value), name, value)
-	reset = func(ctx context.Context) { change(ctx, s, "alter system reset "+name, name, before) }
+	set := func(ctx context.Context, command, want string) {
+		GinkgoHelper()
+		change(ctx, s, command, name, want)
+		// The older processes were told before a new one began, and one of them, the
+		// checkpointer, reads its settings before it obeys this.
+		on(ctx, s, func(c *pgx.Conn) any { exec(ctx, c, "checkpoint"); return nil })
+	}
+	set(ctx, fmt.Sprintf("alter system set %s = '%s'", name, value), value)
+	reset = func(ctx context.Context) { set(ctx, "alter system reset "+name, before) }
 	DeferCleanup(func(ctx SpecContext) { reset(ctx) })
 	return reset
+}
+
+// change changes a setting and returns when new connections go by it.
+func change(ctx context.Context, s *rywtest.Server, command, name, want string) {
+	GinkgoHelper()
+	on(ctx, s, func(c *pgx.Conn) any {
+		exec(ctx, c, command)
+		exec(ctx, c, "select pg_reload_conf()")
+		return nil
+	})
+	Eventually(setting).WithArguments(ctx, s, name).Should(Equal(want))
 }
 
 // setting is what a new connection goes by.
 func setting(ctx context.Context, s *rywtest.Server, name string) string {
 	GinkgoHelper()
 	return on(ctx, s, func(c *pgx.Conn) string { return get[string](ctx, c, "select current_setting($1)", name) })
-}
-
-func change(ctx context.Context, s *rywtest.Server, command, name, want string) {
-	GinkgoHelper()
-	c := connect(ctx, s.DSN())
-	defer c.Close(ctx)
-	exec(ctx, c, command)
-	exec(ctx, c, "select pg_reload_conf()")
-	Eventually(setting).WithArguments(ctx, s, name).Should(Equal(want))
-	// The older processes were told before the new one began, and one of them, the
-	// checkpointer, reads its settings before it obeys this.
-	exec(ctx, c, "checkpoint")
 }
 
 // message sends several statements as one message of the simple protocol.
