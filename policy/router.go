@@ -157,7 +157,9 @@ func (r *Router) decideToken(ctx context.Context, q *Request, d *Decision) {
 // bound turns MaxStaleness into a position. It fails when the primary does not
 // tell where it is.
 func (q *Request) bound(ctx context.Context) bool {
-	p, err := q.Set.Group.PositionSince(ctx, q.MaxStaleness)
+	ask, cancel := asking(ctx)
+	defer cancel()
+	p, err := q.Set.Group.PositionSince(ask, q.MaxStaleness)
 	q.key, q.fresh = q.Set.Group.Key(), p // which the answer may have told
 	return err == nil
 }
@@ -182,6 +184,8 @@ func (r *Router) resolveMarks(ctx context.Context, q *Request) bool {
 	if !q.anyProven() {
 		return false
 	}
+	ctx, cancel := asking(ctx)
+	defer cancel()
 	s, err := q.Set.Group.Primary.Sample(ctx)
 	if err != nil || q.key.System != s.System {
 		return false
@@ -193,6 +197,14 @@ func (r *Router) resolveMarks(ctx context.Context, q *Request) bool {
 	}
 	r.readNeed(q)
 	return !q.need.PrimaryOnly()
+}
+
+// askFor is how long a server may take to answer when a read cannot be routed
+// without its position. One that hangs does not hold the read for longer.
+const askFor = 100 * time.Millisecond
+
+func asking(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, askFor)
 }
 
 func (q *Request) anyProven() bool {
@@ -252,10 +264,12 @@ func (q *Request) settle(nr session.NodeRead, s watcher.Sample) {
 // askReads asks the nodes that were read for their positions. A node that is in
 // another life by now, or not there, is replaced by the primary.
 func (r *Router) askReads(ctx context.Context, q *Request) bool {
+	ask, cancel := asking(ctx)
+	defer cancel()
 	for _, nr := range q.need.Reads() {
 		rep := q.Set.find(nr.Node)
 		if rep != nil {
-			if s, err := rep.Node.Sample(ctx); err == nil && s.Incarnation == nr.Node {
+			if s, err := rep.Node.Sample(ask); err == nil && s.Incarnation == nr.Node {
 				q.settle(nr, s)
 				continue
 			}

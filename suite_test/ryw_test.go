@@ -135,7 +135,7 @@ var _ = Describe("Read your writes", func() {
 	})
 
 	It("is broken with a position that is taken inside the transaction", func(ctx SpecContext) {
-		a, id := newApp(ctx), seed(ctx)
+		a, id := newApp(ctx, pluginConfig(func(c *rywplugin.Config) { c.MaxWait = patience })), seed(ctx)
 		var early string
 		Expect(a.Transaction(func(tx *gorm.DB) error {
 			if err := tx.Exec("update items set v = v + 1 where id = ?", id).Error; err != nil {
