@@ -24,6 +24,20 @@ quickstart: ## Watch a primary and two replicas at work
 bench: ## Print the figures
 	go run ./bench
 
+COMPOSE := $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p ryw -f rywtest/docker/compose.yaml
+
+.PHONY: cluster-up
+cluster-up: ## Start a primary and two replicas in containers, on ports 54320 to 54322; RYWTEST_IMAGE chooses the image
+	$(COMPOSE) up -d
+
+.PHONY: cluster-down
+cluster-down: ## Remove them with their data
+	$(COMPOSE) down -v
+
+.PHONY: images
+images: ## Build images of PostgreSQL 15, 17 and 18 from Debian's packages, where no registry is to be had
+	@for v in 15 17 18; do rywtest/docker/build-image.sh $$v || [ $$? -eq 3 ] || exit 1; done
+
 .PHONY: lint
 lint: $(GOLANGCI) ## Check style and structure
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GOLANGCI) run ./...) || exit 1; done
