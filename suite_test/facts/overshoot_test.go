@@ -2,6 +2,7 @@ package facts_test
 
 import (
 	"context"
+	"math"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -21,16 +22,20 @@ type steering struct {
 
 const minFiller = 512 // text of a message that surely has the long form of length
 
+// newSteering measures. The server's own records may come between; the least of
+// several measurements is without them.
 func newSteering(ctx context.Context, c *pgx.Conn) *steering {
 	GinkgoHelper()
-	s := &steering{c: c}
-	begun(ctx, c)
-	at := s.at(ctx)
-	s.fill(ctx, minFiller)
-	s.filler = s.at(ctx) - at - minFiller
-	at = s.at(ctx)
-	exec(ctx, c, "commit")
-	s.commit = s.at(ctx) - at
+	s := &steering{c: c, commit: math.MaxInt64, filler: math.MaxInt64}
+	for range 5 {
+		begun(ctx, c)
+		at := s.at(ctx)
+		s.fill(ctx, minFiller)
+		s.filler = min(s.filler, s.at(ctx)-at-minFiller)
+		at = s.at(ctx)
+		exec(ctx, c, "commit")
+		s.commit = min(s.commit, s.at(ctx)-at)
+	}
 	return s
 }
 
