@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/gorm-ryw/gorm-ryw/policy"
+	"github.com/gorm-ryw/gorm-ryw/rywpgx"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
 	"github.com/gorm-ryw/gorm-ryw/session"
 	"github.com/gorm-ryw/gorm-ryw/token"
@@ -226,28 +226,20 @@ func (l *Layer) failed(g *watcher.Group, err error, obs *observers) {
 	l.mark(g, obs)
 }
 
-// Undone reports whether err proves that what it is about was not committed. An
-// error without SQLSTATE proves nothing: the connection may have been lost
-// between the commit and its acknowledgement. Of the SQLSTATE classes only those
-// of errors that abort a statement or transaction count; a cancelled or
-// terminated wait for a synchronous standby (57) comes after the commit.
-// Source: PostgreSQL manual, appendix A and 27.2.8.
+// Undone reports whether err proves that what it is about was not committed: by
+// its SQLSTATE (rywpgx.CertainlyUndone has the classes), or because GORM or pgx
+// raised it before the statement was sent.
 func Undone(err error) bool {
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return errors.Is(err, gorm.ErrInvalidTransaction) || isBeforeSending(err)
+	if errors.As(err, &pg) {
+		return rywpgx.CertainlyUndone(err)
 	}
-	const unknownOutcome = "40003"
-	if pg.Code == unknownOutcome || len(pg.Code) != 5 {
-		return false
-	}
-	return strings.Contains("0A 20 21 22 23 24 25 26 28 2B 2F 34 38 39 3B 3D 3F 40 42 44 54 55 P0", pg.Code[:2])
+	return isBeforeSending(err)
 }
 
-// isBeforeSending reports errors that GORM itself raises before it sends a
-// statement, and pgx's for a statement that was not sent.
 func isBeforeSending(err error) bool {
 	for _, e := range []error{
+		gorm.ErrInvalidTransaction,
 		gorm.ErrMissingWhereClause, gorm.ErrUnsupportedRelation, gorm.ErrPrimaryKeyRequired,
 		gorm.ErrModelValueRequired, gorm.ErrInvalidData, gorm.ErrInvalidField, gorm.ErrEmptySlice,
 		gorm.ErrInvalidValue, gorm.ErrInvalidValueOfLength,
