@@ -35,31 +35,46 @@ func (c *call) precedence(ctx context.Context) (parent *Record) {
 	ses, ctxHint, sink, parent := valuesOf(ctx)
 	q := &c.request
 	c.decision.Reason = policy.ByStrong
-	switch hint := firstHint(c.hint, ctxHint); {
+	hint := firstHint(c.hint, ctxHint)
+	if hint != nil {
+		q.Level, q.MaxStaleness = hint.Level, hint.MaxStaleness
+		c.observers.addAll(hint.Sessions)
+	}
+	switch {
 	case hint != nil && hint.Level == policy.StaleOK && c.hint == nil && ses != nil:
 		// In the context, StaleOK never drops what the session must see.
-		q.Level, q.MaxStaleness, q.Sessions[0] = policy.ReadYourWrites, hint.MaxStaleness, ses
+		q.Level = policy.ReadYourWrites
+		c.honour(ses)
 	case hint != nil && hint.Level == policy.ReadYourWrites:
-		q.Level, q.MaxStaleness, q.Sessions[0], q.Sessions[1] = hint.Level, hint.MaxStaleness, hint.Session, ses
+		c.honour(hint.Sessions...)
+		c.honour(ses)
 	case hint != nil:
-		q.Level, q.MaxStaleness = hint.Level, hint.MaxStaleness
 	case ses != nil:
-		q.Level, q.Sessions[0] = policy.ReadYourWrites, ses
+		q.Level = policy.ReadYourWrites
+		c.honour(ses)
 	case parent != nil && parent.own != nil:
 		// The context of a write: what it wrote is to be seen.
-		q.Level, q.Sessions[0] = policy.ReadYourWrites, parent.own
+		q.Level = policy.ReadYourWrites
+		c.honour(parent.own)
 	default:
 		q.Level = c.defaultLevel()
 	}
 	if c.forcedToSource() {
 		q.Level, c.decision.Reason = policy.Strong, policy.ByStrong
 	}
-	for _, s := range [...]*session.Session{q.Sessions[0], q.Sessions[1], ses, sink} {
+	c.observers.addAll(q.Sessions)
+	c.observers.add(ses)
+	c.observers.add(sink)
+	return parent
+}
+
+// honour has the read see what sessions must see.
+func (c *call) honour(sessions ...*session.Session) {
+	for _, s := range sessions {
 		if s != nil {
-			c.observers.add(s)
+			c.request.Sessions = append(c.request.Sessions, s)
 		}
 	}
-	return parent
 }
 
 func firstHint(query, ctx *policy.Hint) *policy.Hint {

@@ -34,40 +34,6 @@ type Record struct {
 	within bool
 }
 
-// observers are the sessions that a statement advances: the context's, the
-// hint's, a collector's and the record's own.
-type observers [4]*session.Session
-
-func (o *observers) add(s *session.Session) {
-	for i, have := range o {
-		if have == s {
-			return
-		}
-		if have == nil {
-			o[i] = s
-			return
-		}
-	}
-}
-
-// others reports whether there are observers besides own.
-func (o *observers) others(own *session.Session) bool {
-	for _, s := range o {
-		if s != nil && s != own {
-			return true
-		}
-	}
-	return false
-}
-
-func (o *observers) each(do func(*session.Session)) {
-	for _, s := range o {
-		if s != nil {
-			do(s)
-		}
-	}
-}
-
 // Value implements context.Context.
 func (r *Record) Value(key any) any {
 	if key == (ctxval.Key{}) {

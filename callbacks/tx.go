@@ -63,7 +63,6 @@ type Tx struct {
 	wrote     bool
 	ended     bool
 	observers observers
-	more      []*session.Session // observers beyond the usual few
 	writing   []*session.Session // told of BeginWrite
 }
 
@@ -85,16 +84,9 @@ func transactionOf(pool gorm.ConnPool) *Tx {
 // transaction keeps their other reads on the primary until it ends, by itself
 // if the context does.
 func (t *Tx) begin(ctx context.Context) {
-	ses, hint, sink, _ := valuesOf(ctx)
+	ses, _, _, _ := valuesOf(ctx)
+	t.observers = observersOf(ctx, nil)
 	t.observers.add(&t.own)
-	for _, s := range [...]*session.Session{ses, sink} {
-		if s != nil {
-			t.observers.add(s)
-		}
-	}
-	if hint != nil && hint.Session != nil {
-		t.observers.add(hint.Session)
-	}
 	if ses != nil && !t.readOnly {
 		ses.BeginWrite()
 		t.writing = append(t.writing, ses)
@@ -106,26 +98,7 @@ func (t *Tx) begin(ctx context.Context) {
 func (t *Tx) join(obs *observers) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	obs.each(func(s *session.Session) {
-		before := t.observers
-		if t.observers.add(s); t.observers == before && !t.knows(s) {
-			t.more = append(t.more, s)
-		}
-	})
-}
-
-func (t *Tx) knows(s *session.Session) bool {
-	for _, have := range t.observers {
-		if have == s {
-			return true
-		}
-	}
-	for _, have := range t.more {
-		if have == s {
-			return true
-		}
-	}
-	return false
+	t.observers.join(obs)
 }
 
 // joinContext adds the sessions of a statement's context.
@@ -135,11 +108,8 @@ func (t *Tx) joinContext(ctx context.Context) {
 		return
 	}
 	var obs observers
-	for _, s := range [...]*session.Session{ses, sink} {
-		if s != nil {
-			obs.add(s)
-		}
-	}
+	obs.add(ses)
+	obs.add(sink)
 	t.join(&obs)
 }
 
@@ -189,16 +159,15 @@ func (t *Tx) StmtContext(ctx context.Context, stmt *sql.Stmt) *sql.Stmt {
 // returns. The error is the commit's own.
 func (t *Tx) Commit() error {
 	err := t.Tx.Commit()
-	wrote, all := t.end()
-	for _, obs := range all {
-		switch {
-		case err != nil && wrote:
-			t.layer.failed(t.group, err, &obs)
-		case wrote:
-			t.layer.wrote(t.group, &obs)
-		default:
-			t.layer.sawPrimary(t.group, &obs, &t.own)
-		}
+	wrote, obs := t.end()
+	switch {
+	case obs == nil:
+	case err != nil && wrote:
+		t.layer.failed(t.group, err, obs)
+	case wrote:
+		t.layer.wrote(t.group, obs)
+	default:
+		t.layer.sawPrimary(t.group, obs, &t.own)
 	}
 	t.release()
 	return err
@@ -207,8 +176,9 @@ func (t *Tx) Commit() error {
 // Rollback rolls back. What was read in the transaction has been read.
 func (t *Tx) Rollback() error {
 	err := t.Tx.Rollback()
-	_, all := t.end()
-	t.sawPrimary(all)
+	if _, obs := t.end(); obs != nil {
+		t.sawPrimary(obs)
+	}
 	t.release()
 	return err
 }
@@ -218,37 +188,28 @@ func (t *Tx) Rollback() error {
 // the sessions told once more.
 func (t *Tx) abandoned() {
 	t.mu.Lock()
-	all := t.all()
+	obs := t.observers
 	t.mu.Unlock()
-	t.sawPrimary(all)
+	t.sawPrimary(&obs)
 	t.releaseSessions()
 }
 
-func (t *Tx) sawPrimary(all []observers) {
+func (t *Tx) sawPrimary(obs *observers) {
 	key := t.group.Key()
-	for _, obs := range all {
-		obs.each(func(s *session.Session) { s.MarkSawPrimary(key) })
-	}
+	obs.each(func(s *session.Session) { s.MarkSawPrimary(key) })
 }
 
-// end marks the transaction as ended and returns who is to be told; nobody if it
-// had ended before, as for a Rollback behind a Commit.
-func (t *Tx) end() (wrote bool, all []observers) {
+// end marks the transaction as ended and returns who is to be told; nil if it had
+// ended before, as for a Rollback behind a Commit.
+func (t *Tx) end() (wrote bool, obs *observers) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
 		return t.wrote, nil
 	}
 	t.ended = true
-	return t.wrote, t.all()
-}
-
-func (t *Tx) all() []observers {
-	all := []observers{t.observers}
-	for _, s := range t.more {
-		all = append(all, observers{s})
-	}
-	return all
+	all := t.observers
+	return t.wrote, &all
 }
 
 // release ends what begin began. Idempotent.

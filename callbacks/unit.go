@@ -9,6 +9,7 @@ import (
 	"weak"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/ctxval"
+	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/rywpgx"
 	"github.com/gorm-ryw/gorm-ryw/session"
 	"github.com/gorm-ryw/gorm-ryw/token"
@@ -93,13 +94,12 @@ func (h driverHooks) Observer(ctx context.Context) rywpgx.Observer {
 	if rec, ok := v.Record.(*Record); ok && rec.active {
 		return report{h: h, unit: &rec.unit}
 	}
-	r := report{h: h}
 	ses, hint, sink, _ := valuesOf(ctx)
-	r.plain[0], r.plain[1] = ses, sink
-	if hint != nil {
-		r.plain[2] = hint.Session
+	r := report{h: h, plain: [2]*session.Session{ses, sink}}
+	if hint != nil && len(hint.Sessions) > 0 {
+		r.hint = hint
 	}
-	if r.plain == [3]*session.Session{} {
+	if r.plain == [2]*session.Session{} && r.hint == nil {
 		return nil
 	}
 	return r
@@ -110,7 +110,8 @@ func (h driverHooks) Observer(ctx context.Context) rywpgx.Observer {
 type report struct {
 	h     driverHooks
 	unit  *unit
-	plain [3]*session.Session
+	plain [2]*session.Session
+	hint  *policy.Hint
 }
 
 func (r report) each(do func(*session.Session)) {
@@ -118,11 +119,12 @@ func (r report) each(do func(*session.Session)) {
 		r.unit.observers.each(do)
 		return
 	}
-	for _, s := range r.plain {
-		if s != nil {
-			do(s)
-		}
+	o := observers{few: [4]*session.Session{r.plain[0]}}
+	o.add(r.plain[1])
+	if r.hint != nil {
+		o.addAll(r.hint.Sessions)
 	}
+	o.each(do)
 }
 
 // counts reports whether the event is to be counted: once for a transaction,
@@ -205,17 +207,8 @@ func observed(ctx context.Context, u *unit) context.Context {
 // beginReported begins a transaction whose end the driver reports. It is the
 // plain *sql.Tx that libraries look for.
 func (p *Pool) beginReported(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error) {
-	u := &unit{own: &session.Session{}}
-	ses, hint, sink, _ := valuesOf(ctx)
+	u := &unit{own: &session.Session{}, observers: observersOf(ctx, nil)}
 	u.observers.add(u.own)
-	for _, s := range [...]*session.Session{ses, sink} {
-		if s != nil {
-			u.observers.add(s)
-		}
-	}
-	if hint != nil && hint.Session != nil {
-		u.observers.add(hint.Session)
-	}
 	if opts == nil || !opts.ReadOnly {
 		u.write(p.group.Key())
 	}

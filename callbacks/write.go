@@ -56,24 +56,9 @@ func (l *Layer) openWrite(db *gorm.DB, implicit bool) {
 	if err := hintError(rec.Context, hint); err != nil {
 		_ = db.AddError(err)
 	}
-	rec.observeBy(hint)
+	rec.observers = observersOf(rec.Context, hint)
+	rec.observers.add(rec.own)
 	stmt.Context = rec
-}
-
-// observeBy collects who learns of the statement.
-func (r *Record) observeBy(hint *policy.Hint) {
-	ses, ctxHint, sink, _ := valuesOf(r.Context)
-	for _, s := range [...]*session.Session{ses, sink, r.own} {
-		if s != nil {
-			r.observers.add(s)
-		}
-	}
-	switch {
-	case hint != nil && hint.Session != nil:
-		r.observers.add(hint.Session)
-	case hint == nil && ctxHint != nil && ctxHint.Session != nil:
-		r.observers.add(ctxHint.Session)
-	}
 }
 
 // capture runs behind GORM's own commit.

@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/gorm-ryw/gorm-ryw/session"
@@ -20,7 +21,7 @@ func fresh(r *rig) map[string]*Request {
 		"strong":       {Set: r.set, Level: Strong},
 		"empty":        r.read(session.New()),
 		"token":        r.read(wrote(900)),
-		"two sessions": {Set: r.set, Level: ReadYourWrites, Sessions: [2]*session.Session{wrote(900), mixed}},
+		"two sessions": {Set: r.set, Level: ReadYourWrites, Sessions: []*session.Session{wrote(900), mixed}},
 		"same node":    r.read(read),
 	}
 }
@@ -38,10 +39,12 @@ func TestDecideDoesNotAllocate(t *testing.T) {
 			t.Run(fmt.Sprintf("%d replicas, %s", n, name), func(t *testing.T) {
 				ctx := context.Background()
 				template := *q
+				template.Sessions = slices.Clone(q.Sessions)
 				var d Decision
 				allocs := testing.AllocsPerRun(500, func() {
 					q.Reset()
-					q.Set, q.Level, q.Sessions = template.Set, template.Level, template.Sessions
+					q.Set, q.Level = template.Set, template.Level
+					q.Sessions = append(q.Sessions, template.Sessions...)
 					d = r.router.Decide(ctx, q)
 				})
 				if q.Level != Strong && d.Replica == nil {

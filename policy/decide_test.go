@@ -47,7 +47,7 @@ func TestMarkIsResolvedByOneQuery(t *testing.T) {
 	a.MarkWrote(key)
 	b.MarkSawPrimary(key)
 	before := r.queries()
-	q := &Request{Set: r.set, Level: ReadYourWrites, Sessions: [2]*session.Session{a, b}}
+	q := &Request{Set: r.set, Level: ReadYourWrites, Sessions: []*session.Session{a, b}}
 	d := r.decide(q)
 	r.want(d, 0, CaughtUp)
 	if d.Want != at(1, 1000) {
@@ -355,7 +355,7 @@ func TestReset(t *testing.T) {
 		t.Fatalf("have %s of %d candidates", r.show(d), len(q.cands))
 	}
 	q.Reset()
-	if q.Set != nil || q.Level != Unset || q.MaxStaleness != 0 || q.Sessions[0] != nil || q.Prefer != nil || q.Exclude != nil ||
+	if q.Set != nil || q.Level != Unset || q.MaxStaleness != 0 || len(q.Sessions) != 0 || q.Sessions[:1][0] != nil || q.Prefer != nil || q.Exclude != nil ||
 		!q.need.None() || !q.fresh.IsZero() || q.key != (token.Key{}) || len(q.cands) != 0 {
 		t.Errorf("have %+v", q)
 	}

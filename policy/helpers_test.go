@@ -147,7 +147,7 @@ func (r *rig) decide(q *Request) Decision {
 
 // read is a request of a session under the level that sessions have.
 func (r *rig) read(s *session.Session) *Request {
-	return &Request{Set: r.set, Level: ReadYourWrites, Sessions: [2]*session.Session{s}}
+	return &Request{Set: r.set, Level: ReadYourWrites, Sessions: []*session.Session{s}}
 }
 
 // wrote is a session that wrote at a position of timeline 1.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/session"
@@ -36,14 +37,15 @@ func (l Level) String() string {
 }
 
 // Hint is what a query or a context asks for. It is immutable once it can be
-// seen by a query, but for its session.
+// seen by a query, but for its sessions.
 type Hint struct {
 	Level Level
 	// MaxStaleness bounds StaleOK; zero is no bound.
 	MaxStaleness time.Duration
-	// Session holds the token of ReadYourWrites and what was read under it, so
-	// that several queries made with one hint are monotonic among themselves.
-	Session *session.Session
+	// Sessions hold the tokens of ReadYourWrites and what was read under them,
+	// so that several queries made with one hint are monotonic among themselves.
+	// The slice is not changed any more.
+	Sessions []*session.Session
 	// Err makes every query that carries the hint fail.
 	Err error
 }
@@ -57,18 +59,17 @@ func (h *Hint) And(o *Hint) *Hint {
 	case o == nil:
 		return h
 	}
-	r := &Hint{Level: max(h.Level, o.Level), MaxStaleness: h.MaxStaleness, Session: h.Session, Err: h.Err}
+	r := &Hint{Level: max(h.Level, o.Level), MaxStaleness: h.MaxStaleness, Sessions: slices.Clip(h.Sessions), Err: h.Err}
 	if r.MaxStaleness == 0 || o.MaxStaleness > 0 && o.MaxStaleness < r.MaxStaleness {
 		r.MaxStaleness = o.MaxStaleness
 	}
 	if r.Err == nil {
 		r.Err = o.Err
 	}
-	switch {
-	case r.Session == nil:
-		r.Session = o.Session
-	case o.Session != nil:
-		r.Session = session.New(h.Session.Token(), o.Session.Token())
+	for _, s := range o.Sessions {
+		if !slices.Contains(r.Sessions, s) {
+			r.Sessions = append(r.Sessions, s)
+		}
 	}
 	return r
 }

@@ -2,11 +2,12 @@ package policy
 
 import (
 	"errors"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/session"
-	"github.com/gorm-ryw/gorm-ryw/token"
 )
 
 func TestLevelsAreOrdered(t *testing.T) {
@@ -37,7 +38,7 @@ func TestHintsAddUp(t *testing.T) {
 		"error and strong": {Hint{Err: err1}, Hint{Level: Strong}, Hint{Err: err1, Level: Strong}},
 	} {
 		for order, have := range map[string]*Hint{"a and b": tc.a.And(&tc.b), "b and a": tc.b.And(&tc.a)} {
-			if *have != tc.want {
+			if !reflect.DeepEqual(*have, tc.want) {
 				t.Errorf("%s, %s: have %+v, want %+v", name, order, *have, tc.want)
 			}
 		}
@@ -55,27 +56,31 @@ func TestHintAndNothing(t *testing.T) {
 	}
 }
 
-// The tokens of all hints count, and a hint is not changed by another.
+// The tokens of all hints count, each hint's own session learns of the read, and
+// a hint is not changed by another.
 func TestHintsSessionsAddUp(t *testing.T) {
 	sessionAt := func(lsn uint64) *Hint {
-		return &Hint{Level: ReadYourWrites, Session: wrote(lsn)}
+		return &Hint{Level: ReadYourWrites, Sessions: []*session.Session{wrote(lsn)}}
 	}
-	a, b := sessionAt(100), sessionAt(200)
-	both := a.And(b)
-	var n session.Need
-	both.Session.Need(&n, key, time.Time{})
-	if n.Position != at(1, 200) {
-		t.Errorf("both: have %s, want 1:0/C8", n.Position)
-	}
-	if e, _ := a.Session.Token().Entry(key); e.Write != at(1, 100) {
-		t.Errorf("a has changed to %+v", e)
-	}
-	for name, have := range map[string]*Hint{"first": a.And(&Hint{Level: Strong}), "second": (&Hint{Level: Strong}).And(a)} {
-		if have.Session != a.Session {
-			t.Errorf("session of the %s alone: want it kept, as it learns of the read", name)
+	a, b, c := sessionAt(100), sessionAt(200), sessionAt(300)
+	all := func(hs ...*Hint) (ss []*session.Session) {
+		for _, h := range hs {
+			ss = append(ss, h.Sessions...)
 		}
+		return ss
 	}
-	if have := a.And(&Hint{Session: session.New(token.FromLSN(5))}).Session.Token().Len(); have != 2 {
-		t.Errorf("have %d entries, want both tokens'", have)
+	strong := &Hint{Level: Strong}
+	for name, tc := range map[string]struct{ have, want []*session.Session }{
+		"two":           {a.And(b).Sessions, all(a, b)},
+		"three":         {a.And(b).And(c).Sessions, all(a, b, c)},
+		"one twice":     {a.And(b).And(a).Sessions, all(a, b)},
+		"strong behind": {a.And(strong).Sessions, all(a)},
+		"strong before": {strong.And(a).Sessions, all(a)},
+		"on one hint":   {[]*session.Session{a.And(b).Sessions[1], a.And(c).Sessions[1]}, all(b, c)},
+		"itself":        {a.Sessions, a.Sessions[:1]},
+	} {
+		if !slices.Equal(tc.have, tc.want) {
+			t.Errorf("%s: have %v, want %v", name, tc.have, tc.want)
+		}
 	}
 }

@@ -78,7 +78,7 @@ var decideCases = []decideCase{
 		"both sessions count",
 		Settings{},
 		[]uint64{850, 900},
-		func(_ *rig, q *Request) { q.Sessions = [2]*session.Session{wrote(800), wrote(900)} }, 1, CaughtUp,
+		func(_ *rig, q *Request) { q.Sessions = []*session.Session{wrote(800), wrote(900)} }, 1, CaughtUp,
 	},
 	{
 		"one byte short, no wait",

@@ -62,8 +62,9 @@ type Request struct {
 	// MaxStaleness bounds how stale the node may be that serves, on the levels
 	// below Strong; zero is no bound.
 	MaxStaleness time.Duration
-	// Sessions are to be honoured: the hint's, the context's.
-	Sessions [2]*session.Session
+	// Sessions are to be honoured: the hint's, the context's. The slice becomes
+	// the request's own.
+	Sessions []*session.Session
 	// Prefer is the replica of the same query tree's earlier statement, taken
 	// if it qualifies.
 	Prefer *Replica
@@ -81,7 +82,8 @@ type Request struct {
 // Reset forgets everything but the scratch space.
 func (q *Request) Reset() {
 	clear(q.cands[:cap(q.cands)])
-	*q = Request{cands: q.cands[:0]}
+	clear(q.Sessions[:cap(q.Sessions)])
+	*q = Request{cands: q.cands[:0], Sessions: q.Sessions[:0]}
 }
 
 // Decide chooses where a read goes. It waits for a replica if none qualifies, at
@@ -171,9 +173,7 @@ func (r *Router) readNeed(q *Request) {
 		oldest = time.Now().Add(-age)
 	}
 	for _, s := range q.Sessions {
-		if s != nil {
-			s.Need(&q.need, q.key, oldest)
-		}
+		s.Need(&q.need, q.key, oldest)
 	}
 	q.need.Position = q.need.Position.Max(q.fresh)
 }
@@ -191,9 +191,7 @@ func (r *Router) resolveMarks(ctx context.Context, q *Request) bool {
 		return false
 	}
 	for _, ses := range q.Sessions {
-		if ses != nil {
-			ses.Advance(q.key, s.Position, s.Begun, false)
-		}
+		ses.Advance(q.key, s.Position, s.Begun, false)
 	}
 	r.readNeed(q)
 	return !q.need.PrimaryOnly()
@@ -255,9 +253,7 @@ func (r *Router) settleReads(q *Request) {
 
 func (q *Request) settle(nr session.NodeRead, s watcher.Sample) {
 	for _, ses := range q.Sessions {
-		if ses != nil {
-			ses.SettleRead(nr.Key, nr.Node, s.Position, s.Begun)
-		}
+		ses.SettleRead(nr.Key, nr.Node, s.Position, s.Begun)
 	}
 }
 
@@ -275,9 +271,7 @@ func (r *Router) askReads(ctx context.Context, q *Request) bool {
 			}
 		}
 		for _, ses := range q.Sessions {
-			if ses != nil {
-				ses.LoseNode(nr.Key, nr.Node)
-			}
+			ses.LoseNode(nr.Key, nr.Node)
 		}
 	}
 	r.readNeed(q)

@@ -99,7 +99,7 @@ func readYourWrites[T token.Token | token.LSN | ~string](tok T) *policy.Hint {
 		h.Err = fmt.Errorf("gorm-ryw: ReadYourWrites: %w", err)
 		return h
 	}
-	h.Session = session.New(t)
+	h.Sessions = []*session.Session{session.New(t)}
 	return h
 }
 

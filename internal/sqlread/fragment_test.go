@@ -49,6 +49,7 @@ var refusedFragments = map[Reason][]string{
 	ReasonBackslash:    {`name = 'a\'`, `name = '\' or '`},
 	ReasonEncoding:     {"id\x00", "id = '\xff'"},
 	ReasonUnicodeName:  {`U&"\0061"`},
+	ReasonCatalog:      {`pg_class c`, `pg_catalog.pg_type`, `information_schema.columns`},
 	ReasonSession:      {`pg_temp.x`, `"pg_temp_1"."x"`},
 }
 

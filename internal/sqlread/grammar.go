@@ -103,18 +103,37 @@ func (p *parser) place() {
 // isTemporary reports a schema of temporary tables: pg_temp, pg_temp_3.
 func (p *parser) isTemporary(t token) bool {
 	const schema = "pg_temp"
+	text := p.unquoted(t)
+	return hasPrefix(text, schema) && (len(text) == len(schema) || text[len(schema)] == '_')
+}
+
+// mayDescribe spares most names being looked up in the catalogue.
+func (p *parser) mayDescribe(t token) bool {
+	text := p.unquoted(t)
+	return hasPrefix(text, "pg_") || hasPrefix(text, "information_schema")
+}
+
+// unquoted returns the text of a name as it is written, without quotes.
+func (p *parser) unquoted(t token) string {
 	text := p.text[t.pos:t.end]
 	if t.kind == quoted {
-		text = text[1 : len(text)-1]
+		return text[1 : len(text)-1]
 	}
-	return len(text) >= len(schema) && lower(text[0]) == 'p' && strings.EqualFold(text[:len(schema)], schema) &&
-		(len(text) == len(schema) || text[len(schema)] == '_')
+	return text
+}
+
+// hasPrefix compares without regard to case.
+func hasPrefix(text, prefix string) bool {
+	return len(text) >= len(prefix) && lower(text[0]) == prefix[0] && strings.EqualFold(text[:len(prefix)], prefix)
 }
 
 // obeysRules checks a name against the tables and functions of the rules. The
 // table is looked for in any place, the function in attribute notation (x.f).
 func (p *parser) obeysRules(t token) bool {
 	r := &p.classifier.rules
+	if p.mayDescribe(t) && catalogue.match(p.fullName(t)) {
+		return p.refuse(ReasonCatalog, t)
+	}
 	if len(r.tables) > 0 && r.tables.match(p.fullName(t)) {
 		return p.refuse(ReasonTable, t)
 	}

@@ -167,6 +167,15 @@ var refusedStatements = map[Reason][]string{
 
 	ReasonFunction: refusedFunctions,
 
+	ReasonCatalog: {
+		`SELECT count(*) FROM INFORMATION_SCHEMA.table_constraints WHERE table_schema = $1`,
+		`select column_name from "information_schema".columns`,
+		`select count(*) from pg_indexes where schemaname = current_schema()`,
+		`select relname from pg_catalog.pg_class`,
+		`select a.attname from PG_ATTRIBUTE a`,
+		`select 1 where exists (select from "pg_catalog"."pg_constraint")`,
+	},
+
 	ReasonSession: {
 		`select * from pg_temp.x`,
 		`select * from pg_temp_3.x`,

@@ -46,6 +46,9 @@ const (
 	ReasonFunction
 	// ReasonTable is a table declared in Rules.PrimaryTables.
 	ReasonTable
+	// ReasonCatalog is a catalogue that describes tables: whoever asks it is
+	// about to change them, and a replica's is behind as its tables are.
+	ReasonCatalog
 	// ReasonSession is a name that exists only in one session (pg_temp).
 	ReasonSession
 	// ReasonPlaceholder is a placeholder where a function's name or its
@@ -84,6 +87,7 @@ var reasonTexts = [...]string{
 	ReasonLock:         "row lock",
 	ReasonFunction:     "function",
 	ReasonTable:        "primary-only table",
+	ReasonCatalog:      "catalogue",
 	ReasonSession:      "session state",
 	ReasonPlaceholder:  "placeholder as a call",
 	ReasonBackslash:    "backslash before a quote",
