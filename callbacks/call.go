@@ -3,7 +3,6 @@ package callbacks
 import (
 	"context"
 	"database/sql"
-	"errors"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/failrow"
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
@@ -30,9 +29,13 @@ type call struct {
 	own       *session.Session // of a write
 	unit      *unit            // if the driver reports the end
 	keepsOpen bool             // the caller reads the rows
+	lookup    bool             // GORM is about to write
+	silent    bool             // nobody is to learn of a write
 	pure      bool
 	aged      bool
 	sent      bool
+	retried   bool // the primary has failed
+	replan    bool // a prepared plan went stale: nothing prepared is used
 }
 
 func (c *call) release() {
@@ -41,22 +44,27 @@ func (c *call) release() {
 	c.db, c.base, c.known, c.hint = nil, nil, nil, nil
 	c.decision, c.observers = policy.Decision{}, observers{}
 	c.target, c.own, c.unit = nil, nil, nil
-	c.keepsOpen, c.pure, c.aged, c.sent = false, false, false, false
+	c.keepsOpen, c.lookup, c.silent = false, false, false
+	c.pure, c.aged, c.sent, c.retried, c.replan = false, false, false, false, false
 	l.calls.Put(c)
 }
 
 // QueryContext implements gorm.ConnPool.
 func (c *call) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	c.decide(ctx, query)
+	if err := c.decide(ctx, query); err != nil {
+		return nil, err
+	}
 	rows, err := c.query(ctx, query, args)
-	for err != nil && c.again(ctx, err) {
-		rows, err = c.query(ctx, query, args)
+	for err != nil && c.again(ctx, query, err) {
+		rows, err = c.query(ctx, query, c.replanned(args))
 	}
 	return rows, err
 }
 
 func (c *call) query(ctx context.Context, query string, args []any) (*sql.Rows, error) {
 	switch {
+	case c.silent && !c.pure:
+		ctx = observed(ctx, nobody)
 	case c.unit != nil:
 		rows, err := c.target.QueryContext(observed(ctx, c.unit), query, args...)
 		if err != nil {
@@ -83,16 +91,20 @@ func (c *call) accept(s watcher.Sample) error {
 
 // QueryRowContext implements gorm.ConnPool.
 func (c *call) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	c.decide(ctx, query)
+	if err := c.decide(ctx, query); err != nil {
+		return failrow.New(err)
+	}
 	row := c.queryRow(ctx, query, args)
-	for row.Err() != nil && c.again(ctx, row.Err()) {
-		row = c.queryRow(ctx, query, args)
+	for row.Err() != nil && c.again(ctx, query, row.Err()) {
+		row = c.queryRow(ctx, query, c.replanned(args))
 	}
 	return row
 }
 
 func (c *call) queryRow(ctx context.Context, query string, args []any) *sql.Row {
 	switch {
+	case c.silent && !c.pure:
+		ctx = observed(ctx, nobody)
 	case c.unit != nil:
 		row := c.target.QueryRowContext(observed(ctx, c.unit), query, args...)
 		if row.Err() != nil {
@@ -113,13 +125,17 @@ func (c *call) queryRow(ctx context.Context, query string, args []any) *sql.Row 
 
 // ExecContext implements gorm.ConnPool. Neither processor uses it.
 func (c *call) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	c.decide(ctx, query)
+	if err := c.decide(ctx, query); err != nil {
+		return nil, err
+	}
 	return c.target.ExecContext(ctx, query, args...)
 }
 
 // PrepareContext implements gorm.ConnPool. Neither processor uses it.
 func (c *call) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
-	c.decide(ctx, query)
+	if err := c.decide(ctx, query); err != nil {
+		return nil, err
+	}
 	return c.target.PrepareContext(ctx, query)
 }
 
@@ -127,30 +143,6 @@ func (c *call) PrepareContext(ctx context.Context, query string) (*sql.Stmt, err
 func (c *call) GetDBConn() (*sql.DB, error) {
 	db, _ := unwrap(c.base)
 	return db, nil
-}
-
-// again decides anew after a replica failed before the first row.
-func (c *call) again(ctx context.Context, err error) bool {
-	failed := c.decision.Replica
-	behind := errors.Is(err, rywpgx.ErrBehind) || errors.Is(err, rywpgx.ErrUnchecked)
-	if failed == nil || ctx.Err() != nil || !behind && !worthRetrying(err) {
-		return false
-	}
-	failed.End()
-	switch {
-	case behind:
-		c.request.Checks++
-		c.route(ctx)
-	case wrote(err):
-		c.pure = false
-		c.toPrimary(policy.NotPure)
-	case c.request.Exclude != nil: // the second one
-		c.toPrimary(policy.ReplicaFailed)
-	default:
-		c.request.Exclude = failed
-		c.route(ctx)
-	}
-	return true
 }
 
 // tell has the sessions learn of what was sent.
@@ -165,6 +157,7 @@ func (c *call) tell(err error, rec *Record) {
 	l, g := c.layer, c.known.Group
 	rec.key = g.Key()
 	switch {
+	case c.silent && !c.pure:
 	case c.unit != nil:
 		rec.own = c.own // the driver has told, or will when the rows are closed
 	case c.pure && c.aged:

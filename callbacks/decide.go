@@ -2,24 +2,33 @@ package callbacks
 
 import (
 	"context"
+	"strings"
 
 	"github.com/gorm-ryw/gorm-ryw/policy"
+	"github.com/gorm-ryw/gorm-ryw/scopes"
 	"github.com/gorm-ryw/gorm-ryw/session"
 )
 
-// decide chooses the target.
-func (c *call) decide(ctx context.Context, query string) {
+// decide chooses the target. The error is that of the hint, which may have come with
+// a condition that was built only now.
+func (c *call) decide(ctx context.Context, query string) error {
 	if c.sent {
-		return // a user's callback sent something by itself
+		return nil // a user's callback sent something by itself
+	}
+	c.hint = scopes.OnQuery(c.db.Statement)
+	if err := hintError(ctx, c.hint); err != nil {
+		return err
 	}
 	c.sent = true
 	c.pure = c.layer.cfg.Classifier.Statement(query).Pure
-	parent := c.precedence(ctx)
+	parent := c.asked(ctx)
 	switch {
 	case !c.pure:
 		c.toPrimary(policy.NotPure)
 	case parent.inWrite():
 		c.toPrimary(policy.InWrite)
+	case c.lookup:
+		c.toPrimary(policy.LookupBeforeWrite)
 	case c.request.Level == policy.Strong:
 		c.toPrimary(c.decision.Reason)
 	default:
@@ -27,54 +36,69 @@ func (c *call) decide(ctx context.Context, query string) {
 		c.request.Set = c.set()
 		c.route(ctx)
 	}
+	return nil
 }
 
-// precedence finds out what the read asks for and who is to learn of it: the
-// query's hint, the context's, the session, the default.
-func (c *call) precedence(ctx context.Context) (parent *Record) {
-	ses, ctxHint, sink, parent := valuesOf(ctx)
-	q := &c.request
-	c.decision.Reason = policy.ByStrong
-	hint := firstHint(c.hint, ctxHint)
-	if hint != nil {
-		q.Level, q.MaxStaleness = hint.Level, hint.MaxStaleness
-		c.observers.addAll(hint.Sessions)
+// writesNothing reports whether a text is provably a pure read or a savepoint.
+func (l *Layer) writesNothing(query string) bool {
+	return l.cfg.Classifier.Statement(query).Pure || isSavepoint(query)
+}
+
+func isSavepoint(query string) bool {
+	for _, start := range [...]string{"savepoint ", "release ", "rollback to "} {
+		if len(query) > len(start) && strings.EqualFold(query[:len(start)], start) {
+			return !strings.Contains(query, ";")
+		}
 	}
-	switch {
-	case hint != nil && hint.Level == policy.StaleOK && c.hint == nil && ses != nil:
-		// In the context, StaleOK never drops what the session must see.
-		q.Level = policy.ReadYourWrites
-		c.honour(ses)
-	case hint != nil && hint.Level == policy.ReadYourWrites:
-		c.honour(hint.Sessions...)
-		c.honour(ses)
-	case hint != nil:
-	case ses != nil:
-		q.Level = policy.ReadYourWrites
-		c.honour(ses)
-	case parent != nil && parent.own != nil:
-		// The context of a write: what it wrote is to be seen.
-		q.Level = policy.ReadYourWrites
-		c.honour(parent.own)
-	default:
-		q.Level = c.defaultLevel()
+	return false
+}
+
+// asked finds out what the read asks for and who is to learn of it.
+func (c *call) asked(ctx context.Context) (parent *Record) {
+	why, parent := c.layer.precedence(ctx, c.hint, has(c.db.Statement, dbresolverRead), &c.request, &c.observers)
+	if has(c.db.Statement, dbresolverWrite) {
+		c.request.Level, why = policy.Strong, policy.ByStrong
 	}
-	if c.forcedToSource() {
-		q.Level, c.decision.Reason = policy.Strong, policy.ByStrong
-	}
-	c.observers.addAll(q.Sessions)
-	c.observers.add(ses)
-	c.observers.add(sink)
+	c.decision.Reason = why
 	return parent
 }
 
-// honour has the read see what sessions must see.
-func (c *call) honour(sessions ...*session.Session) {
-	for _, s := range sessions {
-		if s != nil {
-			c.request.Sessions = append(c.request.Sessions, s)
-		}
+// precedence fills in what a read asks for and who is to learn of it: the query's
+// hint, the context's, the session, the default, which Clauses(dbresolver.Read)
+// overrides. The reason is for the case that this is Strong.
+func (l *Layer) precedence(ctx context.Context, query *policy.Hint, toReplica bool, q *policy.Request, obs *observers) (why policy.Reason, parent *Record) {
+	ses, ctxHint, sink, parent := valuesOf(ctx)
+	why = policy.ByStrong
+	hint := firstHint(query, ctxHint)
+	if hint != nil {
+		q.Level, q.MaxStaleness = hint.Level, hint.MaxStaleness
+		obs.addAll(hint.Sessions)
 	}
+	switch {
+	case hint != nil && hint.Level == policy.StaleOK && query == nil && ses != nil:
+		// In the context, StaleOK never drops what the session must see.
+		q.Level = policy.ReadYourWrites
+		q.Honour(ses)
+	case hint != nil && hint.Level == policy.ReadYourWrites:
+		q.Honour(hint.Sessions...)
+		q.Honour(ses)
+	case hint != nil:
+	case ses != nil:
+		q.Level = policy.ReadYourWrites
+		q.Honour(ses)
+	case parent != nil && parent.own != nil:
+		// The context of a write: what it wrote is to be seen.
+		q.Level = policy.ReadYourWrites
+		q.Honour(parent.own)
+	case toReplica || l.cfg.Router.Settings().Default == policy.DefaultStaleOK:
+		q.Level = policy.StaleOK
+	default:
+		q.Level, why = policy.Strong, policy.ByDefault
+	}
+	obs.addAll(q.Sessions)
+	obs.add(ses)
+	obs.add(sink)
+	return why, parent
 }
 
 func firstHint(query, ctx *policy.Hint) *policy.Hint {
@@ -82,20 +106,6 @@ func firstHint(query, ctx *policy.Hint) *policy.Hint {
 		return query
 	}
 	return ctx
-}
-
-func (c *call) defaultLevel() policy.Level {
-	if c.layer.cfg.Router.Settings().Default == policy.DefaultStaleOK {
-		return policy.StaleOK
-	}
-	c.decision.Reason = policy.ByDefault
-	return policy.Strong
-}
-
-// forcedToSource reports Clauses(dbresolver.Write).
-func (c *call) forcedToSource() bool {
-	_, ok := c.db.Statement.Settings.Load("gorm:db_resolver:write")
-	return ok
 }
 
 // follow keeps the statements made on behalf of a read on its node.
@@ -116,7 +126,7 @@ func (c *call) set() *policy.Set {
 		return nil
 	}
 	probe := throwaway(c.db)
-	probe.Statement.Settings.Store("gorm:db_resolver:read", struct{}{})
+	probe.Statement.Settings.Store(dbresolverRead, struct{}{})
 	toReplica(probe)
 	if known := c.layer.known(probe); known != nil {
 		return known.Set
@@ -142,6 +152,12 @@ func (c *call) toPrimary(why policy.Reason) {
 		stmt := c.db.Statement
 		toSource(c.db)
 		c.target, stmt.ConnPool = stmt.ConnPool, c
+	}
+	if c.replan {
+		c.target = bare(c.target)
+	}
+	if c.silent && !c.pure {
+		return
 	}
 	if pool, _ := unwrap(c.target); pool != nil {
 		if k := c.layer.cfg.Router.Pools.Lookup(pool); k != nil && k.Reports {

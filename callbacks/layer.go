@@ -17,7 +17,7 @@ import (
 // DefaultCaptureTimeout is how long a write waits for its position.
 const DefaultCaptureTimeout = 250 * time.Millisecond
 
-// Config is what a Layer works with. All fields are required but Adopt.
+// Config is what a Layer works with. All fields are required.
 type Config struct {
 	Router         *policy.Router
 	Classifier     *sqlread.Classifier
@@ -28,6 +28,8 @@ type Config struct {
 	// and of the pool that the same statement would write to. It returns what
 	// is known afterwards, or nil for a pool to be left alone.
 	Adopt func(pool, source *sql.DB) *policy.Pool
+	// Opened reports whether a pool is one of dbresolver's.
+	Opened func(pool *sql.DB) bool
 }
 
 // Layer is the callbacks of one plugin. Safe for concurrent use.
@@ -36,6 +38,8 @@ type Layer struct {
 	home     *watcher.Group // the cluster of the pool that GORM was opened with
 	calls    sync.Pool      // of *call
 	prepared sync.Map       // *sql.DB of a replica -> *gorm.PreparedStmtDB
+	wrapped  sync.Map       // *sql.DB that dbresolver chose -> *Pool
+	db       atomic.Pointer[gorm.DB]
 	resolver atomic.Pointer[policy.Policy]
 
 	ctx    context.Context // ends with Close
@@ -75,6 +79,7 @@ const (
 // Register adds the callbacks. It works before and after dbresolver registers
 // its own: ours run behind it either way.
 func (l *Layer) Register(db *gorm.DB) error {
+	l.db.Store(db)
 	cb := db.Callback()
 	begin := func(first string, p interface{ Get(string) func(*gorm.DB) }) string {
 		if p.Get("gorm:begin_transaction") != nil {
@@ -115,44 +120,6 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-// Attach makes transactions that are begun on a source that dbresolver chose
-// (Clauses(dbresolver.Write).Begin(), Use(…).Begin()) observable. It is called
-// once dbresolver has registered its callbacks; again does nothing.
-func (l *Layer) Attach(db *gorm.DB) error {
-	q := db.Callback().Query()
-	original := q.Get(resolveName)
-	if original == nil || q.Get(attachedName) != nil {
-		return nil
-	}
-	return firstError(
-		q.Before("*").Replace(resolveName, func(db *gorm.DB) {
-			original(db)
-			l.wrapSource(db.Statement)
-		}),
-		q.Register(attachedName, func(*gorm.DB) {}),
-	)
-}
-
-const attachedName = "gorm-ryw:attached"
-
-// wrapSource puts the transaction-observing pool in place of a primary's.
-func (l *Layer) wrapSource(stmt *gorm.Statement) {
-	db, prepared := unwrap(stmt.ConnPool)
-	if db == nil {
-		return
-	}
-	known := l.cfg.Router.Pools.Lookup(db)
-	if known == nil || known.Replica != nil {
-		return
-	}
-	pool := &Pool{DB: db, layer: l, group: known.Group, reports: known.Reports}
-	if prepared == nil {
-		stmt.ConnPool = pool
-		return
-	}
-	stmt.ConnPool = &gorm.PreparedStmtDB{ConnPool: pool, Mux: prepared.Mux, Stmts: prepared.Stmts}
-}
-
 // Wrap returns the pool to be used in place of pool, the one GORM was opened
 // with, so that transactions begun on it are observed; and the *sql.DB in it.
 // The boolean is false for a pool that cannot be wrapped.
@@ -160,7 +127,10 @@ func (l *Layer) Wrap(pool gorm.ConnPool) (gorm.ConnPool, *sql.DB, bool) {
 	switch p := pool.(type) {
 	case *sql.DB:
 		known := l.cfg.Router.Pools.Lookup(p)
-		return &Pool{DB: p, layer: l, group: l.home, reports: known != nil && known.Reports}, p, true
+		if known == nil {
+			known = &policy.Pool{Group: l.home}
+		}
+		return &Pool{DB: p, layer: l, known: known}, p, true
 	case *gorm.PreparedStmtDB:
 		if inner, db, ok := l.Wrap(p.ConnPool); ok {
 			p.ConnPool = inner
@@ -202,7 +172,7 @@ func (l *Layer) known(db *gorm.DB) *policy.Pool {
 		toSource(probe)
 		source, _ = unwrap(probe.Statement.ConnPool)
 	}
-	if source == nil || l.cfg.Adopt == nil {
+	if source == nil {
 		return nil
 	}
 	return l.cfg.Adopt(pool, source)

@@ -1,17 +1,7 @@
 package callbacks
 
 import (
-	"context"
-	"database/sql"
-	"database/sql/driver"
-	"errors"
-	"io"
-	"net"
-	"strings"
-
 	"github.com/gorm-ryw/gorm-ryw/policy"
-	"github.com/gorm-ryw/gorm-ryw/watcher"
-	"github.com/jackc/pgx/v5/pgconn"
 	"gorm.io/gorm"
 )
 
@@ -19,7 +9,7 @@ import (
 // statements if its configuration says so. Each server has its own store of
 // them: a prepared statement never crosses servers.
 func (l *Layer) poolOf(c *call, rep *policy.Replica) gorm.ConnPool {
-	if !c.db.PrepareStmt {
+	if !c.db.PrepareStmt || c.replan {
 		return rep.Pool
 	}
 	if p, ok := l.prepared.Load(rep.Pool); ok {
@@ -45,7 +35,7 @@ func (l *Layer) learnPrepared(c *call, rep *policy.Replica) *gorm.PreparedStmtDB
 		return nil
 	}
 	probe := throwaway(c.db)
-	probe.Statement.Settings.Store("gorm:db_resolver:read", struct{}{})
+	probe.Statement.Settings.Store(dbresolverRead, struct{}{})
 	resolver.Force(rep.Pool)
 	toReplica(probe)
 	resolver.Force(nil)
@@ -53,39 +43,4 @@ func (l *Layer) learnPrepared(c *call, rep *policy.Replica) *gorm.PreparedStmtDB
 		return prepared
 	}
 	return nil
-}
-
-// worthRetrying reports errors that are about the server that was asked, not
-// about the statement: another server may well answer it.
-func worthRetrying(err error) bool {
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) {
-		switch pg.Code {
-		case "40001", // cancelled by recovery
-			"25006", // read-only: the statement writes after all
-			"0A000", // a prepared plan went stale
-			"57P01", "57P02", "57P03":
-			return true
-		}
-		return strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "53")
-	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, sql.ErrNoRows) || errors.Is(err, sql.ErrTxDone) {
-		return false
-	}
-	var connect *pgconn.ConnectError
-	return errors.As(err, &connect) || errors.Is(err, watcher.ErrNotAdmitted) ||
-		errors.Is(err, driver.ErrBadConn) || isNetwork(err)
-}
-
-// wrote reports that a replica refused a statement because it would have written.
-func wrote(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "25006"
-}
-
-// isNetwork reports errors of the connection itself.
-func isNetwork(err error) bool {
-	var netErr net.Error
-	return errors.As(err, &netErr) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		errors.Is(err, net.ErrClosed) || errors.Is(err, pgconn.ErrConnClosed)
 }

@@ -11,7 +11,9 @@ var _ routeprobe.Call = (*call)(nil)
 
 // Choose implements routeprobe.Call.
 func (c *call) Choose(ctx context.Context, query string) gorm.ConnPool {
-	c.decide(ctx, query)
+	if err := c.decide(ctx, query); err != nil {
+		return nil
+	}
 	return c.target
 }
 

@@ -2,10 +2,12 @@ package callbacks
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/failrow"
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
+	"github.com/gorm-ryw/gorm-ryw/session"
 	"gorm.io/gorm"
 )
 
@@ -21,24 +23,36 @@ func (l *Layer) route(db *gorm.DB, keepsOpen bool) {
 		return
 	}
 	stmt := db.Statement
-	hint := scopes.OnQuery(stmt)
-	if err := hintError(stmt.Context, hint); err != nil {
-		_ = db.AddError(err)
-		if rows, ok := db.Get("rows"); ok && rows == false {
-			stmt.Dest = failrow.New(err)
-		}
-		return
-	}
 	if inTransaction(stmt.ConnPool) {
+		unprepared(stmt)
+		if scopes.CaptureOff(stmt) {
+			stmt.Context = observed(stmt.Context, nobody)
+		}
+		refuse(db)
 		return
 	}
 	known := l.known(db)
 	if known == nil {
+		refuse(db)
 		return
 	}
 	c := l.calls.Get().(*call)
-	c.db, c.base, c.known, c.hint, c.keepsOpen = db, stmt.ConnPool, known, hint, keepsOpen
+	c.db, c.base, c.known, c.keepsOpen = db, stmt.ConnPool, known, keepsOpen
+	c.lookup = looksBeforeWriting(stmt, keepsOpen)
+	c.silent = scopes.CaptureOff(stmt)
 	stmt.ConnPool = c
+}
+
+// refuse fails a statement that is not routed and whose hint is in error.
+func refuse(db *gorm.DB) {
+	err := hintError(db.Statement.Context, scopes.OnQuery(db.Statement))
+	if err == nil {
+		return
+	}
+	_ = db.AddError(err)
+	if rows, ok := db.Get("rows"); ok && rows == false {
+		db.Statement.Dest = failrow.New(err)
+	}
 }
 
 // hintError is the error of the hint that applies: the query's or else the
@@ -56,10 +70,13 @@ func hintError(ctx context.Context, query *policy.Hint) error {
 func (l *Layer) observe(db *gorm.DB) {
 	c, ok := db.Statement.ConnPool.(*call)
 	if !ok {
+		l.sawElsewhere(db.Statement)
 		return
 	}
-	rec := &Record{decision: c.decision, active: true}
-	rec.observers = c.observers
+	rec := &Record{stmt: db.Statement, decision: c.decision, active: true}
+	if c.pure || !c.silent {
+		rec.observers = c.observers
+	}
 	rec.open(db.Statement.Context)
 	db.Statement.Context = rec
 	// Not the pool that served: a transaction that a hook or a batch begins on
@@ -72,9 +89,20 @@ func (l *Layer) observe(db *gorm.DB) {
 	c.release()
 }
 
+// sawElsewhere is for a read on a connection that was left alone: where it leads to
+// is not known, but nothing is newer than the primary.
+func (l *Layer) sawElsewhere(stmt *gorm.Statement) {
+	if _, ok := stmt.ConnPool.(*sql.Conn); !ok {
+		return
+	}
+	obs := observersOf(stmt.Context, scopes.OnQuery(stmt))
+	key := l.home.Key()
+	obs.each(func(s *session.Session) { s.MarkSawPrimary(key) })
+}
+
 // end runs behind preloads and AfterFind hooks.
 func (l *Layer) end(db *gorm.DB) {
-	if rec, ok := db.Statement.Context.(*Record); ok {
+	if rec := ownRecord(db.Statement); rec != nil {
 		rec.active = false
 	}
 }

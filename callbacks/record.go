@@ -15,6 +15,7 @@ import (
 // hooks) and whoever holds the result.
 type Record struct {
 	context.Context
+	stmt     *gorm.Statement
 	values   ctxval.Values
 	parent   *Record
 	decision policy.Decision
@@ -30,6 +31,8 @@ type Record struct {
 	running bool
 	// implicit says that GORM is about to begin a transaction for a write.
 	implicit bool
+	// silent says that nobody is to learn of the write.
+	silent bool
 	// within says that the statement ran in a transaction it did not begin.
 	within bool
 }
@@ -50,6 +53,7 @@ func (r *Record) open(ctx context.Context) {
 		r.parent, _ = v.Record.(*Record)
 	}
 	r.values.Record = r
+	r.values.Unit = nil // of the statement on whose behalf this one runs
 }
 
 // RecordOf returns the record of the statement that ctx belongs to, or nil.
@@ -60,6 +64,15 @@ func RecordOf(ctx context.Context) *Record {
 	}
 	r, _ := v.Record.(*Record)
 	return r
+}
+
+// ownRecord is the record of the very statement, or nil: that of the statement on
+// whose behalf it runs is in its context, too.
+func ownRecord(stmt *gorm.Statement) *Record {
+	if r, ok := stmt.Context.(*Record); ok && r.stmt == stmt {
+		return r
+	}
+	return nil
 }
 
 // Decision says where the statement went and why.

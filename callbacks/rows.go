@@ -36,9 +36,16 @@ func (c *call) openWrite(ctx context.Context, run func(context.Context, *sql.Con
 	}
 	c.own = &session.Session{}
 	c.observers.add(c.own)
-	obs, group := c.observers, c.known.Group
+	group := c.known.Group
 	key := group.Key()
-	obs.each(func(s *session.Session) { s.BeginWrite(); s.MarkWrote(key) })
+	var obs observers
+	c.observers.each(func(s *session.Session) {
+		s.MarkWrote(key)
+		if !s.Collects() { // the caller reads what it collects once the rows are closed
+			s.BeginWrite()
+			obs.add(s)
+		}
+	})
 	l.open.Add(1)
 	go func() {
 		defer l.open.Done()

@@ -3,21 +3,24 @@ package callbacks
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"sync"
 
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
+	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/session"
 	"github.com/gorm-ryw/gorm-ryw/token"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 	"gorm.io/gorm"
 )
 
-// Pool is a primary's pool on which transactions are observed. It stands in the
-// place of the *sql.DB, which it leaves usable for everything else.
+// Pool is a pool on which transactions are observed: a primary's, or a replica's
+// that Clauses(dbresolver.Read) chose. It stands in the place of the *sql.DB, which
+// it leaves usable for everything else.
 type Pool struct {
 	*sql.DB
-	layer   *Layer
-	group   *watcher.Group
-	reports bool // its driver reports the commits
+	layer *Layer
+	known *policy.Pool
 }
 
 var (
@@ -36,17 +39,35 @@ func (p *Pool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool,
 		rec.implicit = false
 		return p.DB.BeginTx(ctx, opts)
 	}
-	if p.reports {
+	if p.readsOnly(opts) {
+		if tx, err := p.beginRead(ctx, opts); tx != nil || err != nil {
+			return tx, err
+		}
+	}
+	return p.beginOnPrimary(ctx, opts)
+}
+
+func (p *Pool) beginOnPrimary(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
+	if p.known.Replica != nil {
+		source, err := p.source()
+		if err != nil {
+			return nil, err
+		}
+		return source.beginOnPrimary(ctx, opts)
+	}
+	if p.known.Reports {
 		return p.beginReported(ctx, opts)
 	}
 	sqlTx, err := p.DB.BeginTx(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tx{Tx: sqlTx, layer: p.layer, group: p.group, readOnly: opts != nil && opts.ReadOnly}
+	t := &Tx{Tx: sqlTx, layer: p.layer, group: p.known.Group, readOnly: isReadOnly(opts)}
 	t.begin(ctx)
 	return t, nil
 }
+
+func isReadOnly(opts *sql.TxOptions) bool { return opts != nil && opts.ReadOnly }
 
 // Tx is a transaction begun by the application. Its Commit captures the position
 // for every session whose statements ran in it. Safe for concurrent use as far
@@ -55,6 +76,7 @@ type Tx struct {
 	*sql.Tx
 	layer    *Layer
 	group    *watcher.Group
+	decision policy.Decision // on a replica, why it is there
 	readOnly bool
 	own      session.Session
 	unwatch  func() bool // stops watching the context
@@ -80,17 +102,15 @@ func transactionOf(pool gorm.ConnPool) *Tx {
 	return nil
 }
 
-// begin makes the sessions of the beginning context observers. A read-write
-// transaction keeps their other reads on the primary until it ends, by itself
-// if the context does.
+// begin makes the sessions of the beginning context observers. A transaction on
+// the primary keeps their other reads there until it ends, by itself if the context
+// does.
 func (t *Tx) begin(ctx context.Context) {
-	ses, _, _, _ := valuesOf(ctx)
-	t.observers = observersOf(ctx, nil)
+	obs := observersOf(ctx, beginHint(ctx))
+	t.join(&obs)
+	t.mu.Lock()
 	t.observers.add(&t.own)
-	if ses != nil && !t.readOnly {
-		ses.BeginWrite()
-		t.writing = append(t.writing, ses)
-	}
+	t.mu.Unlock()
 	t.unwatch = context.AfterFunc(ctx, t.abandoned)
 }
 
@@ -98,7 +118,14 @@ func (t *Tx) begin(ctx context.Context) {
 func (t *Tx) join(obs *observers) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.observers.join(obs)
+	obs.each(func(s *session.Session) {
+		t.observers.add(s)
+		if t.ended || t.decision.Replica != nil || s == &t.own || slices.Contains(t.writing, s) {
+			return
+		}
+		s.BeginWrite()
+		t.writing = append(t.writing, s)
+	})
 }
 
 // joinContext adds the sessions of a statement's context.
@@ -115,8 +142,11 @@ func (t *Tx) joinContext(ctx context.Context) {
 
 // sent notes a statement: one that is not provably a pure read is a write.
 func (t *Tx) sent(ctx context.Context, query string) {
+	if isSilent(ctx) {
+		return
+	}
 	t.joinContext(ctx)
-	if t.readOnly || t.layer.cfg.Classifier.Statement(query).Pure {
+	if t.readOnly || t.layer.writesNothing(query) {
 		return
 	}
 	t.mu.Lock()
@@ -127,18 +157,21 @@ func (t *Tx) sent(ctx context.Context, query string) {
 // ExecContext implements gorm.ConnPool.
 func (t *Tx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	t.sent(ctx, query)
+	defer t.answered()
 	return t.Tx.ExecContext(ctx, query, args...)
 }
 
 // QueryContext implements gorm.ConnPool.
 func (t *Tx) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	t.sent(ctx, query)
+	defer t.answered()
 	return t.Tx.QueryContext(ctx, query, args...)
 }
 
 // QueryRowContext implements gorm.ConnPool.
 func (t *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	t.sent(ctx, query)
+	defer t.answered()
 	return t.Tx.QueryRowContext(ctx, query, args...)
 }
 
@@ -162,6 +195,8 @@ func (t *Tx) Commit() error {
 	wrote, obs := t.end()
 	switch {
 	case obs == nil:
+	case t.decision.Replica != nil:
+		t.saw(obs)
 	case err != nil && wrote:
 		t.layer.failed(t.group, err, obs)
 	case wrote:
@@ -177,7 +212,7 @@ func (t *Tx) Commit() error {
 func (t *Tx) Rollback() error {
 	err := t.Tx.Rollback()
 	if _, obs := t.end(); obs != nil {
-		t.sawPrimary(obs)
+		t.saw(obs)
 	}
 	t.release()
 	return err
@@ -187,16 +222,40 @@ func (t *Tx) Rollback() error {
 // database/sql rolls it back by itself, unless a Commit is under way, which has
 // the sessions told once more.
 func (t *Tx) abandoned() {
+	if t.decision.Replica != nil {
+		if _, obs := t.end(); obs != nil {
+			t.saw(obs)
+		}
+		return
+	}
 	t.mu.Lock()
 	obs := t.observers
 	t.mu.Unlock()
-	t.sawPrimary(&obs)
+	t.saw(&obs)
 	t.releaseSessions()
 }
 
-func (t *Tx) sawPrimary(obs *observers) {
+// saw has the sessions learn that they have read.
+func (t *Tx) saw(obs *observers) {
 	key := t.group.Key()
+	if t.decision.Replica != nil {
+		at := mono.Now()
+		obs.each(func(s *session.Session) { s.ReadNode(key, t.decision.Incarnation, at) })
+		return
+	}
 	obs.each(func(s *session.Session) { s.MarkSawPrimary(key) })
+}
+
+// answered tells the sessions of a read on a replica: their reads outside of the
+// transaction may not go back behind it, though it is still open.
+func (t *Tx) answered() {
+	if t.decision.Replica == nil {
+		return
+	}
+	t.mu.Lock()
+	obs := t.observers
+	t.mu.Unlock()
+	t.saw(&obs)
 }
 
 // end marks the transaction as ended and returns who is to be told; nil if it had
@@ -208,6 +267,9 @@ func (t *Tx) end() (wrote bool, obs *observers) {
 		return t.wrote, nil
 	}
 	t.ended = true
+	if rep := t.decision.Replica; rep != nil {
+		rep.End()
+	}
 	all := t.observers
 	return t.wrote, &all
 }
@@ -236,7 +298,7 @@ func (t *Tx) token() token.Token {
 	open := !t.ended
 	t.mu.Unlock()
 	tok := t.own.Token()
-	if open {
+	if open && t.decision.Replica == nil {
 		return tok.With(token.Entry{Key: t.group.Key(), Wrote: true})
 	}
 	return tok

@@ -80,7 +80,7 @@ func (h driverHooks) Admitted(conn *pgx.Conn) bool {
 }
 
 // Pure implements rywpgx.Hooks.
-func (h driverHooks) Pure(sql string) bool { return h.layer.cfg.Classifier.Statement(sql).Pure }
+func (h driverHooks) Pure(sql string) bool { return h.layer.writesNothing(sql) }
 
 // Observer implements rywpgx.Hooks.
 func (h driverHooks) Observer(ctx context.Context) rywpgx.Observer {
@@ -89,6 +89,9 @@ func (h driverHooks) Observer(ctx context.Context) rywpgx.Observer {
 		return nil
 	}
 	if u, ok := v.Unit.(*unit); ok {
+		if u == nobody {
+			return rywpgx.Ignored
+		}
 		return report{h: h, unit: u}
 	}
 	if rec, ok := v.Record.(*Record); ok && rec.active {
@@ -199,6 +202,14 @@ func (h replicaHooks) Pure(sql string) bool { return h.layer.cfg.Classifier.Stat
 // Observer implements rywpgx.Hooks.
 func (replicaHooks) Observer(context.Context) rywpgx.Observer { return nil }
 
+// nobody is the unit of a write that nobody is to learn of.
+var nobody = &unit{}
+
+func isSilent(ctx context.Context) bool {
+	v := ctxval.From(ctx)
+	return v != nil && v.Unit == any(nobody)
+}
+
 // observed returns the context that has the driver tell u.
 func observed(ctx context.Context, u *unit) context.Context {
 	return ctxval.With(ctx, func(v *ctxval.Values) { v.Unit = u })
@@ -207,11 +218,9 @@ func observed(ctx context.Context, u *unit) context.Context {
 // beginReported begins a transaction whose end the driver reports. It is the
 // plain *sql.Tx that libraries look for.
 func (p *Pool) beginReported(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error) {
-	u := &unit{own: &session.Session{}, observers: observersOf(ctx, nil)}
+	u := &unit{own: &session.Session{}, observers: observersOf(ctx, beginHint(ctx))}
 	u.observers.add(u.own)
-	if opts == nil || !opts.ReadOnly {
-		u.write(p.group.Key())
-	}
+	u.write(p.known.Group.Key())
 	tx, err := p.DB.BeginTx(observed(ctx, u), opts)
 	if err != nil {
 		u.finish()

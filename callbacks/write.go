@@ -44,30 +44,42 @@ func (l *Layer) openWrite(db *gorm.DB, implicit bool) {
 		return
 	}
 	stmt := db.Statement
-	rec := &Record{active: true, running: true, within: inTransaction(stmt.ConnPool)}
+	unprepared(stmt)
+	hint := scopes.OnQuery(stmt)
+	if err := hintError(stmt.Context, hint); err != nil {
+		_ = db.AddError(err)
+		return
+	}
+	rec := &Record{stmt: stmt, active: true, running: true, within: inTransaction(stmt.ConnPool)}
 	rec.own, rec.part = &session.Session{}, rec.within
 	rec.open(stmt.Context)
 	rec.implicit = implicit && !rec.within
 	rec.decision.Reason = policy.NotPure
 	if rec.within {
 		rec.decision.Reason = policy.InTransaction
+		if d, ok := DecisionOf(stmt.ConnPool); ok {
+			rec.decision = d
+		}
 	}
-	hint := scopes.OnQuery(stmt)
-	if err := hintError(rec.Context, hint); err != nil {
-		_ = db.AddError(err)
+	stmt.Context = rec
+	if rec.silent = scopes.CaptureOff(stmt); rec.silent {
+		rec.values.Unit = nobody
+		return
 	}
 	rec.observers = observersOf(rec.Context, hint)
 	rec.observers.add(rec.own)
-	stmt.Context = rec
 }
 
 // capture runs behind GORM's own commit.
 func (l *Layer) capture(db *gorm.DB) {
-	rec, ok := db.Statement.Context.(*Record)
-	if !ok || !rec.active {
+	rec := ownRecord(db.Statement)
+	if rec == nil || !rec.active {
 		return
 	}
 	rec.active, rec.running, rec.implicit = false, false, false
+	if rec.silent {
+		return
+	}
 	source := l.sourceOf(db)
 	g := source.Group
 	rec.key = g.Key()

@@ -8,6 +8,7 @@ import (
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 	"gorm.io/gorm"
+	"gorm.io/plugin/dbresolver"
 )
 
 const notOurPool = "its pool was not opened by this plugin (Config.TrustPools accepts it)"
@@ -31,12 +32,16 @@ func (p *Plugin) seePools(pools []gorm.ConnPool) {
 }
 
 // adopt takes up a pool that dbresolver opened: a source, or a replica and with
-// it the alternatives that were seen.
+// it the alternatives that were seen. A pool that is not dbresolver's is left
+// alone: what it leads to, nobody has said.
 func (p *Plugin) adopt(pool, source *sql.DB) *policy.Pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if k := p.router.Pools.Lookup(pool); k != nil || p.closed {
 		return k
+	}
+	if !p.isResolvers(pool) {
+		return nil
 	}
 	primary := p.router.Pools.Lookup(source)
 	if primary == nil {
@@ -48,6 +53,37 @@ func (p *Plugin) adopt(pool, source *sql.DB) *policy.Pool {
 	}
 	p.adoptReplicas(primary.Group, p.alternatives(pool))
 	return p.router.Pools.Lookup(pool)
+}
+
+func (p *Plugin) openedByResolver(pool *sql.DB) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.isResolvers(pool)
+}
+
+// foreignAtMost bounds how many pools of others are remembered as such.
+const foreignAtMost = 64
+
+// isResolvers reports whether dbresolver has opened a pool.
+func (p *Plugin) isResolvers(pool *sql.DB) bool {
+	if _, foreign := p.foreign[pool]; foreign || p.db == nil {
+		return false
+	}
+	found := false
+	if dr, ok := p.db.Plugins[(&dbresolver.DBResolver{}).Name()].(*dbresolver.DBResolver); ok {
+		_ = dr.Call(func(cp gorm.ConnPool) error { // which returns no error but ours
+			db, _ := cp.(*sql.DB)
+			found = found || db == pool
+			return nil
+		})
+	}
+	if !found {
+		if len(p.foreign) == foreignAtMost {
+			clear(p.foreign)
+		}
+		p.foreign[pool] = struct{}{}
+	}
+	return found
 }
 
 func (p *Plugin) adoptSource(pool *sql.DB) {

@@ -2,6 +2,7 @@ package rywplugin
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 	"time"
@@ -58,11 +59,25 @@ func Explain(tx *gorm.DB) Explanation {
 		return Explanation{}
 	}
 	e := ExplainContext(tx.Statement.Context)
-	if _, ok := tx.Statement.ConnPool.(gorm.TxCommitter); ok && e.Reason == policy.Undecided {
+	if d, ok := callbacks.DecisionOf(tx.Statement.ConnPool); ok {
+		e = explanation(d)
+	} else if _, ok := tx.Statement.ConnPool.(gorm.TxCommitter); ok && e.Reason == policy.Undecided {
 		e.Node, e.Reason = "primary", policy.InTransaction
 	}
 	e.Token = Token(tx)
 	return e
+}
+
+// SQLTx returns the *sql.Tx of a transaction, for libraries that take one, such as
+// job queues. tx is the handle that Begin or Transaction gave; false if it is not
+// in a transaction. Whatever is done with the result counts as a write, if it has
+// not ended yet. Commit through tx: a commit of the *sql.Tx itself is seen only if
+// the pool was opened with rywpgx.
+func SQLTx(tx *gorm.DB) (*sql.Tx, bool) {
+	if tx == nil || tx.Statement == nil {
+		return nil, false
+	}
+	return callbacks.SQLTx(tx.Statement.ConnPool)
 }
 
 // ExplainContext is Explain for a statement's context.
@@ -71,10 +86,15 @@ func ExplainContext(ctx context.Context) Explanation {
 	if r == nil {
 		return Explanation{}
 	}
-	d := r.Decision()
+	e := explanation(r.Decision())
+	e.Token = r.Token()
+	return e
+}
+
+func explanation(d policy.Decision) Explanation {
 	e := Explanation{
 		Node: "primary", Reason: d.Reason, Level: d.Level, Want: d.Want, Have: d.Have,
-		Age: d.Age, Gap: d.Gap(), Waited: d.Waited, Token: r.Token(),
+		Age: d.Age, Gap: d.Gap(), Waited: d.Waited,
 	}
 	if d.Replica != nil {
 		e.Node, e.Replica = d.Replica.Node.Name(), true

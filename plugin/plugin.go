@@ -37,7 +37,9 @@ type Plugin struct {
 	groups []*watcher.Group
 	opened []*sql.DB // pools that Close closes
 	seen   [][]gorm.ConnPool
-	closed bool
+	// foreign holds pools that were met in statements and are not dbresolver's.
+	foreign map[*sql.DB]struct{}
+	closed  bool
 }
 
 var _ gorm.Plugin = (*Plugin)(nil)
@@ -45,7 +47,7 @@ var _ gorm.Plugin = (*Plugin)(nil)
 // New returns a plugin. Nothing runs until db.Use, which also reports what is
 // wrong with the Config.
 func New(cfg Config) *Plugin {
-	p := &Plugin{cfg: cfg.withDefaults()}
+	p := &Plugin{cfg: cfg.withDefaults(), foreign: map[*sql.DB]struct{}{}}
 	p.invalidConfig = p.cfg.validate()
 	p.router = policy.NewRouter(p.cfg.settings())
 	p.policy = p.router.Policy(p.seePools)
@@ -105,7 +107,7 @@ func (p *Plugin) install(db *gorm.DB) error {
 	p.layer = callbacks.New(callbacks.Config{
 		Router: p.router, Classifier: classifier,
 		CaptureTimeout: p.cfg.CaptureTimeout, LazyCapture: p.cfg.LazyCapture,
-		Log: p.cfg.Logger, Adopt: p.adopt,
+		Log: p.cfg.Logger, Adopt: p.adopt, Opened: p.openedByResolver,
 	}, p.home)
 	p.layer.UseResolver(p.policy)
 	p.router.Pools.AddPrimary(pool, p.home, p.bind(driverOf(pool), p.layer.PrimaryHooks(p.home)))

@@ -14,7 +14,7 @@ const checksAtMost = 2
 // check sends the read to a replica that is not known to have caught up but may
 // have by now, if its driver can prove that with the read itself.
 func (r *Router) check(q *Request, d *Decision) bool {
-	if q.Checks >= checksAtMost {
+	if q.NoChecks || q.Checks >= checksAtMost {
 		return false
 	}
 	rep := r.pick(q, func(st *watcher.State) bool { return q.mayCover(st) })

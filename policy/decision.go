@@ -30,6 +30,9 @@ const (
 	ByDefault
 	// NotPure: the statement is not provably a pure read.
 	NotPure
+	// LookupBeforeWrite: GORM reads in order to write, as in FirstOrCreate and
+	// migrations.
+	LookupBeforeWrite
 	// InWrite: a write's hooks are running, or a read-write transaction of the
 	// session is under way.
 	InWrite
@@ -62,28 +65,29 @@ const (
 )
 
 var reasonNames = [reasons]string{
-	Undecided:      "not routed",
-	Anywhere:       "any healthy replica",
-	CaughtUp:       "replica has caught up",
-	SameNode:       "replica of the previous read",
-	Awaited:        "waited for replica",
-	Checked:        "replica proved it with the read",
-	ByStrong:       "strong",
-	ByDefault:      "default is strong",
-	NotPure:        "not provably a pure read",
-	InWrite:        "write under way",
-	InTransaction:  "in a transaction",
-	NoReplicas:     "no replica configured",
-	NoneHealthy:    "no healthy replica",
-	NoneProven:     "no replica with a proven position",
-	Behind:         "replicas are behind",
-	OtherTimeline:  "token is of another timeline",
-	UnknownCluster: "cluster not known yet",
-	TokenAged:      "token too old",
-	TokenOverflow:  "token names too many clusters",
-	MarkUnresolved: "position of an earlier write or read is not known",
-	ReplicaFailed:  "replica failed",
-	Canceled:       "context ended while waiting",
+	Undecided:         "not routed",
+	Anywhere:          "any healthy replica",
+	CaughtUp:          "replica has caught up",
+	SameNode:          "replica of the previous read",
+	Awaited:           "waited for replica",
+	Checked:           "replica proved it with the read",
+	ByStrong:          "strong",
+	ByDefault:         "default is strong",
+	NotPure:           "not provably a pure read",
+	LookupBeforeWrite: "lookup before a write",
+	InWrite:           "write under way",
+	InTransaction:     "in a transaction",
+	NoReplicas:        "no replica configured",
+	NoneHealthy:       "no healthy replica",
+	NoneProven:        "no replica with a proven position",
+	Behind:            "replicas are behind",
+	OtherTimeline:     "token is of another timeline",
+	UnknownCluster:    "cluster not known yet",
+	TokenAged:         "token too old",
+	TokenOverflow:     "token names too many clusters",
+	MarkUnresolved:    "position of an earlier write or read is not known",
+	ReplicaFailed:     "replica failed",
+	Canceled:          "context ended while waiting",
 }
 
 func (r Reason) String() string {

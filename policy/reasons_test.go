@@ -12,7 +12,7 @@ import (
 
 // givenElsewhere are the reasons of statements that never get to Decide.
 var givenElsewhere = map[Reason]bool{
-	Undecided: true, ByDefault: true, NotPure: true, InTransaction: true,
+	Undecided: true, ByDefault: true, NotPure: true, InTransaction: true, LookupBeforeWrite: true,
 }
 
 // decideCase is one way to each reason.

@@ -70,6 +70,8 @@ type Request struct {
 	Prefer *Replica
 	// Exclude is a replica that just failed.
 	Exclude *Replica
+	// NoChecks says that the read cannot carry a check.
+	NoChecks bool
 	// Checks is how many checked reads found their replica behind.
 	Checks int
 
@@ -84,6 +86,15 @@ func (q *Request) Reset() {
 	clear(q.cands[:cap(q.cands)])
 	clear(q.Sessions[:cap(q.Sessions)])
 	*q = Request{cands: q.cands[:0], Sessions: q.Sessions[:0]}
+}
+
+// Honour has the read see what sessions must see; nil ones ask for nothing.
+func (q *Request) Honour(sessions ...*session.Session) {
+	for _, s := range sessions {
+		if s != nil {
+			q.Sessions = append(q.Sessions, s)
+		}
+	}
 }
 
 // Decide chooses where a read goes. It waits for a replica if none qualifies, at

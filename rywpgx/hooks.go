@@ -28,9 +28,18 @@ type Hooks interface {
 
 	// Observer returns who is to learn of what a statement with this context does,
 	// or nil for nobody: nothing is asked for a statement without observer. It is
-	// called once for each statement, as late as when it is sent.
+	// called once for each statement, as late as when it is sent. With Ignored the
+	// statement does not count as a write of its transaction either.
 	Observer(ctx context.Context) Observer
 }
+
+// Ignored is the observer of a statement that is as if it had written nothing.
+var Ignored Observer = ignored{}
+
+type ignored struct{}
+
+func (ignored) Floor() bool  { return false }
+func (ignored) Report(Event) {}
 
 // Observer learns of units of work: a statement outside of a transaction, or a
 // transaction from its BEGIN to its end. The observer of a statement that is part

@@ -50,7 +50,7 @@ type unit struct {
 }
 
 func (u *unit) join(o Observer) {
-	if o == nil {
+	if o == nil || o == Ignored {
 		return
 	}
 	for _, have := range u.observers {
@@ -101,8 +101,10 @@ func (l *link) start(ctx context.Context, kind textKind, pure bool) {
 	l.tap.busy.Store(true)
 	foreign := l.tap.foreign.Swap(false)
 	u := l.op.unit(l)
-	u.join(l.hooks.Observer(ctx))
-	u.wrote = u.wrote || l.op.inTx && foreign || !pure && (kind == plainText || kind == mixedText)
+	o := l.hooks.Observer(ctx)
+	wrote := o != Ignored && !pure && (kind == plainText || kind == mixedText)
+	u.join(o)
+	u.wrote = u.wrote || l.op.inTx && foreign || wrote
 }
 
 func (u unit) cleared() unit {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gorm-ryw/gorm-ryw/internal/ctxval"
 	"github.com/gorm-ryw/gorm-ryw/internal/failrow"
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/session"
@@ -50,8 +51,14 @@ func (Clause) Build(clause.Builder) {}
 // MergeClause implements clause.Interface; it changes nothing.
 func (Clause) MergeClause(*clause.Clause) {}
 
-// ModifyStatement implements gorm.StatementModifier.
-func (c Clause) ModifyStatement(stmt *gorm.Statement) { c.scope(stmt.DB) }
+// ModifyStatement implements gorm.StatementModifier. The hint also goes into the
+// statement's context, for Begin, which sees nothing else of a statement.
+func (c Clause) ModifyStatement(stmt *gorm.Statement) {
+	c.scope(stmt.DB)
+	if h := OnQuery(stmt); h != nil && stmt.Context != nil {
+		stmt.Context = ctxval.With(stmt.Context, func(v *ctxval.Values) { v.Begin = h })
+	}
+}
 
 // Option refines StaleOK.
 type Option func(*policy.Hint)
@@ -122,13 +129,21 @@ func scope(h *policy.Hint) Scope {
 	return func(db *gorm.DB) *gorm.DB {
 		old, _ := db.Get(hintKey)
 		before, _ := old.(*policy.Hint)
-		tx := db.Set(hintKey, before.And(h))
-		if _, ok := db.Plugins[PluginName]; !ok {
-			_ = tx.AddError(ErrNoPlugin)
-			tx.Statement.Dest = failrow.New(ErrNoPlugin) // what Row returns
+		tx := needsPlugin(db.Set(hintKey, before.And(h)))
+		if isCondition(tx.Statement) {
+			carry(tx.Statement, h)
 		}
 		return tx
 	}
+}
+
+// needsPlugin makes a query fail whose scope nobody would honour.
+func needsPlugin(tx *gorm.DB) *gorm.DB {
+	if _, ok := tx.Plugins[PluginName]; !ok {
+		_ = tx.AddError(ErrNoPlugin)
+		tx.Statement.Dest = failrow.New(ErrNoPlugin) // what Row returns
+	}
+	return tx
 }
 
 // OnQuery returns the hint that scopes and clauses put on a statement, or nil.
@@ -139,4 +154,21 @@ func OnQuery(stmt *gorm.Statement) *policy.Hint {
 	}
 	h, _ := v.(*policy.Hint)
 	return h
+}
+
+// captureOffKey is the statement setting of a query that is not captured.
+const captureOffKey = "gorm-ryw:capture-off"
+
+// NoCapture lets a write pass without its position being captured: no session
+// learns of it, no token covers it, and nothing is asked of a server for it. It is
+// for bulk loads that nobody reads back; whoever must see the rows all the same
+// needs a token made afterwards, or Strong. It says nothing about reads.
+func NoCapture() Scope {
+	return func(db *gorm.DB) *gorm.DB { return needsPlugin(db.Set(captureOffKey, true)) }
+}
+
+// CaptureOff reports whether NoCapture is on a statement.
+func CaptureOff(stmt *gorm.Statement) bool {
+	_, ok := stmt.Settings.Load(captureOffKey)
+	return ok
 }

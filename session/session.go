@@ -90,6 +90,9 @@ func Collect(ctx context.Context, into *token.Token) context.Context {
 	return ctxval.With(ctx, func(v *ctxval.Values) { v.Sink = s })
 }
 
+// Collects reports whether the session is one of Collect.
+func (s *Session) Collects() bool { return s.into != nil }
+
 // Token returns what the session has written and read so far, to be handed to
 // whoever continues it. Positions that are not known yet travel as marks.
 func (s *Session) Token() token.Token {

@@ -13,6 +13,7 @@ type Values struct {
 	Sink    any // *session.Session that only collects
 	Record  any // *callbacks.Record of the statement this context belongs to
 	Unit    any // *callbacks.unit that the driver is to tell
+	Begin   any // *policy.Hint for a transaction that is begun with the context
 }
 
 // Key is the context key of *Values. It is exported within the module for types

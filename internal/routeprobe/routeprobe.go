@@ -14,7 +14,7 @@ type Call interface {
 	gorm.ConnPool
 
 	// Choose decides as for sending query and returns the pool that it would be
-	// sent to.
+	// sent to; nil for a query that fails instead.
 	Choose(ctx context.Context, query string) gorm.ConnPool
 
 	// Forget ends the call as if nothing had been sent: no session learns of it

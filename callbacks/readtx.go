@@ -1,0 +1,160 @@
+package callbacks
+
+import (
+	"context"
+	"database/sql"
+	"runtime"
+
+	"github.com/gorm-ryw/gorm-ryw/internal/ctxval"
+	"github.com/gorm-ryw/gorm-ryw/policy"
+	"gorm.io/gorm"
+)
+
+// readsOnly reports whether a transaction may run on a replica at all. There is no
+// SERIALIZABLE on a standby (PostgreSQL manual, 27.4.1). Statements prepared by GORM
+// are kept for the pool that the transaction was begun on and cannot cross servers,
+// so that with PrepareStmt the primary it is.
+func (p *Pool) readsOnly(opts *sql.TxOptions) bool {
+	if opts != nil && opts.Isolation > sql.LevelSnapshot {
+		return false
+	}
+	return (isReadOnly(opts) || p.known.Replica != nil) && !begunPrepared()
+}
+
+// begunPrepared reports whether a pool of prepared statements begins the
+// transaction: GORM tells in no other way.
+func begunPrepared() bool {
+	const toCaller = 4 // Callers, this, readsOnly, BeginTx
+	var pc [1]uintptr
+	runtime.Callers(toCaller, pc[:])
+	f, _ := runtime.CallersFrames(pc[:]).Next()
+	return f.Function == "gorm.io/gorm.(*PreparedStmtDB).BeginTx"
+}
+
+// beginRead begins a read-only transaction on a replica that qualifies, before the
+// transaction has its snapshot. It returns nil if none does.
+func (p *Pool) beginRead(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
+	var q policy.Request
+	var obs observers
+	_, parent := p.layer.precedence(ctx, beginHint(ctx), p.known.Replica != nil, &q, &obs)
+	if q.Level == policy.Strong || parent.inWrite() {
+		return nil, nil
+	}
+	q.Set, q.NoChecks = p.readSet(), true
+	for {
+		d := p.layer.cfg.Router.Decide(ctx, &q)
+		if d.Replica == nil {
+			return nil, nil
+		}
+		tx, err := d.Replica.Pool.BeginTx(ctx, opts)
+		switch {
+		case err == nil:
+			return p.layer.pinned(ctx, tx, d), nil
+		case ctx.Err() != nil || !worthRetrying(err):
+			return nil, err
+		case q.Exclude != nil: // the second one
+			return nil, nil
+		}
+		q.Exclude = d.Replica
+	}
+}
+
+// pinned is a transaction that stays on the replica that was chosen.
+func (l *Layer) pinned(ctx context.Context, tx *sql.Tx, d policy.Decision) *Tx {
+	t := &Tx{Tx: tx, layer: l, group: d.Replica.Node.Group(), decision: d, readOnly: true}
+	d.Replica.Begin()
+	l.cfg.Router.Counted(d)
+	t.begin(ctx)
+	return t
+}
+
+// unprepared takes a transaction on a replica out of a session's prepared
+// statements, which are the primary's.
+func unprepared(stmt *gorm.Statement) {
+	if _, prepared := stmt.ConnPool.(*gorm.PreparedStmtTX); !prepared {
+		return
+	}
+	if t := transactionOf(stmt.ConnPool); t != nil && t.decision.Replica != nil {
+		stmt.ConnPool = t
+	}
+}
+
+// beginHint is the hint of Clauses(…).Begin(), which alone of a query's hints
+// reaches a transaction, or else the context's.
+func beginHint(ctx context.Context) *policy.Hint {
+	v := ctxval.From(ctx)
+	if v == nil {
+		return nil
+	}
+	if h, ok := v.Begin.(*policy.Hint); ok {
+		return h
+	}
+	return nil
+}
+
+// readSet returns the replicas that dbresolver would read from, without a table
+// being named.
+func (p *Pool) readSet() *policy.Set {
+	if p.known.Set != nil {
+		return p.known.Set
+	}
+	probe := p.layer.resolve(dbresolverRead, p.layer.toReplica())
+	if probe == nil {
+		return nil
+	}
+	if k := p.layer.known(probe); k != nil && k.Group == p.known.Group {
+		return k.Set
+	}
+	return nil
+}
+
+// source returns the pool of the primary that a replica follows.
+func (p *Pool) source() (*Pool, error) {
+	for db, k := range p.layer.cfg.Router.Pools.All() {
+		if k.Replica == nil && k.Group == p.known.Group {
+			return &Pool{DB: db, layer: p.layer, known: k}, nil
+		}
+	}
+	return nil, gorm.ErrInvalidDB
+}
+
+func (l *Layer) toReplica() func(*gorm.DB) {
+	db := l.db.Load()
+	if db == nil {
+		return nil
+	}
+	return db.Callback().Query().Get(resolveName)
+}
+
+// resolve has dbresolver choose a pool for a statement about nothing.
+func (l *Layer) resolve(setting string, choose func(*gorm.DB)) *gorm.DB {
+	if choose == nil {
+		return nil
+	}
+	db := l.db.Load().Session(&gorm.Session{NewDB: true, Initialized: true})
+	probe := throwaway(db)
+	probe.Statement.Settings.Store(setting, struct{}{})
+	choose(probe)
+	return probe
+}
+
+// DecisionOf returns why a transaction is on the replica that it was begun on;
+// false for any other pool.
+func DecisionOf(pool gorm.ConnPool) (policy.Decision, bool) {
+	t := transactionOf(pool)
+	if t == nil || t.decision.Replica == nil {
+		return policy.Decision{}, false
+	}
+	return t.decision, true
+}
+
+// SQLTx returns the *sql.Tx behind a transaction's handle. What is done with it is
+// taken for a write.
+func SQLTx(pool gorm.ConnPool) (*sql.Tx, bool) {
+	if t := transactionOf(pool); t != nil {
+		t.sent(context.Background(), "")
+		return t.Tx, true
+	}
+	tx := rawTx(pool)
+	return tx, tx != nil
+}
