@@ -105,14 +105,20 @@ func (l *Layer) wrapChosen(db *gorm.DB) {
 	}
 }
 
+type wrapperKey struct {
+	pool  *sql.DB
+	reads bool
+}
+
 func (l *Layer) wrapperOf(db *gorm.DB, pool *sql.DB) *Pool {
-	if w, ok := l.wrapped.Load(pool); ok {
+	key := wrapperKey{pool, has(db.Statement, dbresolverRead)}
+	if w, ok := l.wrapped.Load(key); ok {
 		return w.(*Pool)
 	}
 	known := l.known(db)
 	if known == nil {
 		return nil
 	}
-	w, _ := l.wrapped.LoadOrStore(pool, &Pool{DB: pool, layer: l, known: known})
+	w, _ := l.wrapped.LoadOrStore(key, &Pool{DB: pool, layer: l, known: known, reads: key.reads})
 	return w.(*Pool)
 }

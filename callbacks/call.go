@@ -20,6 +20,7 @@ type call struct {
 	db    *gorm.DB
 	base  gorm.ConnPool // what the statement was given
 	known *policy.Pool  // what is known of base
+	from  *policy.Pool  // what is known of target, if that is a primary's
 	hint  *policy.Hint  // on the query
 
 	request   policy.Request
@@ -41,7 +42,7 @@ type call struct {
 func (c *call) release() {
 	l := c.layer
 	c.request.Reset()
-	c.db, c.base, c.known, c.hint = nil, nil, nil, nil
+	c.db, c.base, c.known, c.from, c.hint = nil, nil, nil, nil, nil
 	c.decision, c.observers = policy.Decision{}, observers{}
 	c.target, c.own, c.unit = nil, nil, nil
 	c.keepsOpen, c.lookup, c.silent = false, false, false
@@ -154,7 +155,7 @@ func (c *call) tell(err error, rec *Record) {
 		c.observers.each(func(s *session.Session) { s.ReadNode(rec.key, c.decision.Incarnation, at) })
 		return
 	}
-	l, g := c.layer, c.known.Group
+	l, g := c.layer, c.from.Group
 	rec.key = g.Key()
 	switch {
 	case c.silent && !c.pure:
@@ -171,7 +172,7 @@ func (c *call) tell(err error, rec *Record) {
 
 // tellWrite is for a statement that may have written.
 func (c *call) tellWrite(err error, rec *Record) {
-	l, g := c.layer, c.known.Group
+	l, g := c.layer, c.from.Group
 	if c.own != nil {
 		rec.own = c.own // told when the rows are closed
 		return

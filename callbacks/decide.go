@@ -147,10 +147,13 @@ func (c *call) route(ctx context.Context) {
 
 func (c *call) toPrimary(why policy.Reason) {
 	c.decision.Replica, c.decision.Reason, c.decision.Level = nil, why, c.request.Level
-	c.target = c.base
+	c.target, c.from = c.base, c.known
 	if c.known.Replica != nil {
 		stmt := c.db.Statement
 		toSource(c.db)
+		if c.from = c.layer.known(c.db); c.from == nil {
+			c.from = &policy.Pool{Group: c.known.Group}
+		}
 		c.target, stmt.ConnPool = stmt.ConnPool, c
 	}
 	if c.replan {
@@ -159,10 +162,8 @@ func (c *call) toPrimary(why policy.Reason) {
 	if c.silent && !c.pure {
 		return
 	}
-	if pool, _ := unwrap(c.target); pool != nil {
-		if k := c.layer.cfg.Router.Pools.Lookup(pool); k != nil && k.Reports {
-			c.listen()
-		}
+	if c.from.Reports {
+		c.listen()
 	}
 }
 
@@ -176,6 +177,6 @@ func (c *call) listen() {
 	}
 	c.unit.observers = c.observers
 	if c.keepsOpen && !c.pure {
-		c.unit.write(c.known.Group.Key())
+		c.unit.write(c.from.Group.Key())
 	}
 }

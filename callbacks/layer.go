@@ -38,7 +38,7 @@ type Layer struct {
 	home     *watcher.Group // the cluster of the pool that GORM was opened with
 	calls    sync.Pool      // of *call
 	prepared sync.Map       // *sql.DB of a replica -> *gorm.PreparedStmtDB
-	wrapped  sync.Map       // *sql.DB that dbresolver chose -> *Pool
+	wrapped  sync.Map       // wrapperKey of a pool that dbresolver chose -> *Pool
 	db       atomic.Pointer[gorm.DB]
 	resolver atomic.Pointer[policy.Policy]
 

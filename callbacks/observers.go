@@ -53,9 +53,6 @@ func (o *observers) addAll(ss []*session.Session) {
 	}
 }
 
-// join adds the observers of p.
-func (o *observers) join(p *observers) { p.each(o.add) }
-
 // others reports whether there are observers besides own.
 func (o *observers) others(own *session.Session) bool {
 	for _, s := range o.few {

@@ -18,7 +18,7 @@ func (p *Pool) readsOnly(opts *sql.TxOptions) bool {
 	if opts != nil && opts.Isolation > sql.LevelSnapshot {
 		return false
 	}
-	return (isReadOnly(opts) || p.known.Replica != nil) && !begunPrepared()
+	return (isReadOnly(opts) || p.reads) && !begunPrepared()
 }
 
 // begunPrepared reports whether a pool of prepared statements begins the
@@ -36,7 +36,7 @@ func begunPrepared() bool {
 func (p *Pool) beginRead(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
 	var q policy.Request
 	var obs observers
-	_, parent := p.layer.precedence(ctx, beginHint(ctx), p.known.Replica != nil, &q, &obs)
+	_, parent := p.layer.precedence(ctx, beginHint(ctx), p.reads, &q, &obs)
 	if q.Level == policy.Strong || parent.inWrite() {
 		return nil, nil
 	}

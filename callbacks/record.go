@@ -20,6 +20,7 @@ type Record struct {
 	parent   *Record
 	decision policy.Decision
 	key      token.Key
+	source   *policy.Pool // that a write was sent to; nil in a transaction
 
 	// unit is who learns of the statement. Its own session, for Token, is nil
 	// for reads.

@@ -36,7 +36,7 @@ func (c *call) openWrite(ctx context.Context, run func(context.Context, *sql.Con
 	}
 	c.own = &session.Session{}
 	c.observers.add(c.own)
-	group := c.known.Group
+	group := c.from.Group
 	key := group.Key()
 	var obs observers
 	c.observers.each(func(s *session.Session) {

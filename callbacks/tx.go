@@ -21,6 +21,7 @@ type Pool struct {
 	*sql.DB
 	layer *Layer
 	known *policy.Pool
+	reads bool // Clauses(dbresolver.Read) chose it
 }
 
 var (

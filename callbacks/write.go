@@ -54,6 +54,9 @@ func (l *Layer) openWrite(db *gorm.DB, implicit bool) {
 	rec.own, rec.part = &session.Session{}, rec.within
 	rec.open(stmt.Context)
 	rec.implicit = implicit && !rec.within
+	if !rec.within {
+		rec.source = l.known(db) // as it was chosen: GORM puts another back, and a policy may choose another
+	}
 	rec.decision.Reason = policy.NotPure
 	if rec.within {
 		rec.decision.Reason = policy.InTransaction
@@ -80,7 +83,10 @@ func (l *Layer) capture(db *gorm.DB) {
 	if rec.silent {
 		return
 	}
-	source := l.sourceOf(db)
+	source := rec.source
+	if source == nil {
+		source = l.sourceOf(db)
+	}
 	g := source.Group
 	rec.key = g.Key()
 	switch {
@@ -132,8 +138,20 @@ func (l *Layer) awaitForeign(db *gorm.DB, rec *Record, g *watcher.Group) bool {
 	}
 	l.marks.Add(1)
 	ended := foreign.of(context.WithoutCancel(rec.Context), tx)
-	rec.observers.each(func(s *session.Session) { s.Await(g.Key(), ended) })
+	key := l.keyOfOne(g)
+	rec.observers.each(func(s *session.Session) { s.Await(key, ended) })
 	return true
+}
+
+// keyOfOne is the key of a group, or the zero key, which stands for any cluster, if
+// there are several: a transaction that was begun elsewhere does not say where.
+func (l *Layer) keyOfOne(g *watcher.Group) token.Key {
+	for _, k := range l.cfg.Router.Pools.All() {
+		if k.Group != g {
+			return token.Key{}
+		}
+	}
+	return g.Key()
 }
 
 // rawTx returns the *sql.Tx of a transaction that is not ours.

@@ -45,6 +45,7 @@ func (p *Plugin) bind(c *rywpgx.Connector, hooks rywpgx.Hooks) bool {
 		p.cfg.Logger.Warn("gorm-ryw: pool is not followed at its driver", "pool", c.Name(), "error", err)
 		return false
 	}
+	p.bound = append(p.bound, func() { c.Unbind(hooks) })
 	return true
 }
 

@@ -36,6 +36,7 @@ type Plugin struct {
 	home   *watcher.Group
 	groups []*watcher.Group
 	opened []*sql.DB // pools that Close closes
+	bound  []func()  // what undoes each bind
 	seen   [][]gorm.ConnPool
 	// foreign holds pools that were met in statements and are not dbresolver's.
 	foreign map[*sql.DB]struct{}
@@ -80,7 +81,10 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 	}
 	if err := p.install(db); err != nil {
 		_ = p.shutDown() // nothing of it was used
-		p.groups, p.seen = nil, nil
+		for _, unbind := range p.bound {
+			unbind()
+		}
+		p.groups, p.seen, p.bound = nil, nil, nil
 		p.router.Pools.Clear()
 		return fmt.Errorf("gorm-ryw: %w", err)
 	}

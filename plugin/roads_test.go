@@ -51,7 +51,7 @@ func TestLookupsBeforeWriting(t *testing.T) {
 			db.Scopes(scopes.StaleOK()).Order("name").FirstOrCreate(&p)
 		}},
 		"columns of a table": {-1, func(db *gorm.DB) {
-			if rows, err := db.Table("p").Limit(1).Rows(); err == nil { //nolint:rowserrcheck // closed unread
+			if rows, err := db.Table("p").Limit(1).Rows(); err == nil {
 				_ = rows.Close()
 			}
 		}},
@@ -60,7 +60,7 @@ func TestLookupsBeforeWriting(t *testing.T) {
 		"Take":  {0, func(db *gorm.DB) { db.Take(&p) }},
 		"Find":  {0, func(db *gorm.DB) { db.Limit(1).Order("id").Find(&p) }},
 		"rows of a table": {0, func(db *gorm.DB) {
-			if rows, err := db.Table("p").Where("id = 1").Limit(1).Rows(); err == nil { //nolint:rowserrcheck // closed unread
+			if rows, err := db.Table("p").Where("id = 1").Limit(1).Rows(); err == nil {
 				_ = rows.Close()
 			}
 		}},

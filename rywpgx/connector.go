@@ -72,6 +72,15 @@ func (c *Connector) Bind(h Hooks, captureTimeout time.Duration) error {
 	return nil
 }
 
+// Unbind ends the hooks of a Bind whose owner came to nothing. Connections that
+// were admitted by them are closed when they are next taken from the pool. Other
+// hooks stay.
+func (c *Connector) Unbind(h Hooks) {
+	if b := c.bound.Load(); b != nil && b.hooks == h {
+		c.bound.CompareAndSwap(b, nil)
+	}
+}
+
 // Name is host and port of the first address, without credentials.
 func (c *Connector) Name() string { return c.source.Name() }
 
@@ -125,8 +134,9 @@ func (c *Connector) beforeConnect(ctx context.Context, cfg *pgx.ConnConfig) erro
 
 // resetSession is called when a connection is taken from the pool again.
 func (c *Connector) resetSession(ctx context.Context, conn *pgx.Conn) error {
-	if l, ok := conn.PgConn().CustomData()[customKey].(*link); ok && c.bound.Load() != nil {
-		if l.hooks == nil || !l.hooks.Admitted(conn) {
+	if l, ok := conn.PgConn().CustomData()[customKey].(*link); ok {
+		b := c.bound.Load()
+		if l.binding != b || b != nil && !b.hooks.Admitted(conn) {
 			return driver.ErrBadConn // opened before the pool was bound, or no longer good
 		}
 	}

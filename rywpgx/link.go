@@ -24,7 +24,8 @@ type link struct {
 	sealed  atomic.Bool // the connection is open, and what follows does not change
 	tap     *tap
 	conn    *pgx.Conn
-	hooks   Hooks // nil: nothing is asked or told
+	binding *binding // that it was admitted under
+	hooks   Hooks    // nil: nothing is asked or told
 	timeout time.Duration
 	probe   *watcher.Probe // nil: nothing is asked
 

@@ -43,7 +43,7 @@ func (l *link) admit(ctx context.Context, b *binding) (err error) {
 	if b == nil {
 		return nil
 	}
-	l.timeout = b.timeout
+	l.binding, l.timeout = b, b.timeout
 	if l.probe, err = b.hooks.Admit(ctx, l.conn); err != nil {
 		return err
 	}
