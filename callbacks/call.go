@@ -63,6 +63,9 @@ func (c *call) QueryContext(ctx context.Context, query string, args ...any) (*sq
 }
 
 func (c *call) query(ctx context.Context, query string, args []any) (*sql.Rows, error) {
+	if err := c.guarded(ctx); err != nil {
+		return nil, err
+	}
 	switch {
 	case c.silent && !c.pure:
 		ctx = observed(ctx, nobody)
@@ -103,6 +106,9 @@ func (c *call) QueryRowContext(ctx context.Context, query string, args ...any) *
 }
 
 func (c *call) queryRow(ctx context.Context, query string, args []any) *sql.Row {
+	if err := c.guarded(ctx); err != nil {
+		return failrow.New(err)
+	}
 	switch {
 	case c.silent && !c.pure:
 		ctx = observed(ctx, nobody)
@@ -151,6 +157,9 @@ func (c *call) tell(err error, rec *Record) {
 	if rep := c.decision.Replica; rep != nil {
 		rep.End()
 		rec.key = rep.Node.Group().Key()
+		if !c.layer.keepsFloors() {
+			return
+		}
 		at := mono.Now()
 		c.observers.each(func(s *session.Session) { s.ReadNode(rec.key, c.decision.Incarnation, at) })
 		return

@@ -49,6 +49,10 @@ func (p *Pool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool,
 }
 
 func (p *Pool) beginOnPrimary(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
+	obs := observersOf(ctx, beginHint(ctx))
+	if err := p.layer.guard(ctx, p.known.Group, &obs); err != nil {
+		return nil, err
+	}
 	if p.known.Replica != nil {
 		source, err := p.source()
 		if err != nil {
@@ -238,6 +242,9 @@ func (t *Tx) abandoned() {
 
 // saw has the sessions learn that they have read.
 func (t *Tx) saw(obs *observers) {
+	if !t.layer.keepsFloors() {
+		return
+	}
 	key := t.group.Key()
 	if t.decision.Replica != nil {
 		at := mono.Now()

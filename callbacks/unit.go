@@ -136,7 +136,7 @@ func (r report) counts() bool { return r.unit == nil || !r.unit.part }
 
 // Floor implements rywpgx.Observer.
 func (r report) Floor() bool {
-	return r.unit == nil || r.unit.observers.others(r.unit.own)
+	return r.h.layer.keepsFloors() && (r.unit == nil || r.unit.observers.others(r.unit.own))
 }
 
 // Report implements rywpgx.Observer.
@@ -157,6 +157,7 @@ func (r report) Report(e rywpgx.Event) {
 			l.missed(r.h.group, e)
 		}
 		r.each(func(s *session.Session) { s.MarkWrote(key) })
+	case !l.keepsFloors():
 	case e.Placed() && r.unit != nil && r.unit.renew:
 		r.each(func(s *session.Session) { s.Renew(key, e.Sample.Position, e.Sample.Begun) })
 	case e.Placed():

@@ -217,6 +217,9 @@ func (l *Layer) mark(g *watcher.Group, obs *observers) {
 // shared position query, begun after the read. Where nobody but the statement
 // itself would learn of it, a mark does.
 func (l *Layer) sawPrimary(g *watcher.Group, obs *observers, own *session.Session) {
+	if !l.keepsFloors() {
+		return
+	}
 	key := g.Key()
 	if len(g.Replicas()) > 0 && obs.others(own) {
 		ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CaptureTimeout)
@@ -235,6 +238,9 @@ func (l *Layer) sawPrimary(g *watcher.Group, obs *observers, own *session.Sessio
 func (l *Layer) failed(g *watcher.Group, err error, obs *observers) {
 	key := g.Key()
 	if Undone(err) {
+		if !l.keepsFloors() {
+			return
+		}
 		obs.each(func(ses *session.Session) { ses.MarkSawPrimary(key) })
 		return
 	}

@@ -21,6 +21,17 @@ const (
 	StaleOK = policy.DefaultStaleOK
 )
 
+// How far reads are monotonic, see the constants of package policy.
+const (
+	MonotonicOn     = policy.MonotonicOn
+	MonotonicStrict = policy.MonotonicStrict
+	MonotonicOff    = policy.MonotonicOff
+)
+
+// ErrNotMonotonic is returned, in mode MonotonicStrict, for a read of the primary
+// that might not show yet what the session has seen on a replica.
+var ErrNotMonotonic = policy.ErrNotMonotonic
+
 // Defaults of Config.
 const (
 	DefaultMaxWait        = policy.DefaultWait
@@ -60,6 +71,10 @@ type Config struct {
 	// MaxTokenAge is the age from which on a token is not judged any more: the
 	// primary serves. Zero: DefaultMaxTokenAge. AnyAge: no limit.
 	MaxTokenAge time.Duration
+
+	// Monotonic is how far a session's later reads are kept from seeing an older
+	// state than its earlier ones. Zero: MonotonicOn.
+	Monotonic policy.Monotonic
 
 	// CaptureTimeout bounds how long a write waits for its position after the
 	// commit; past it the write is marked instead, which the next read
@@ -156,6 +171,8 @@ func (c Config) validate() error {
 	switch {
 	case c.Default != Strong && c.Default != StaleOK:
 		return invalid("Default: have %s, want Strong or StaleOK", c.Default)
+	case !c.Monotonic.Valid():
+		return invalid("Monotonic: have %s, want MonotonicOn, MonotonicStrict or MonotonicOff", c.Monotonic)
 	case c.TrustPools && len(c.Replicas) > 0:
 		return invalid("TrustPools: is set together with Replicas, whose connections are proven; want one of them")
 	case c.ProbeTimeout < time.Millisecond:
@@ -171,7 +188,7 @@ func invalid(format string, args ...any) error {
 func (c Config) settings() policy.Settings {
 	return policy.Settings{
 		Default: c.Default, Balancer: c.Balancer,
-		Wait: max(c.MaxWait, 0), MaxTokenAge: max(c.MaxTokenAge, 0),
+		Wait: max(c.MaxWait, 0), MaxTokenAge: max(c.MaxTokenAge, 0), Monotonic: c.Monotonic,
 	}
 }
 

@@ -27,6 +27,7 @@ type Settings struct {
 	Balancer    Balancer      // nil: LeastBusy
 	Wait        time.Duration // zero: do not wait
 	MaxTokenAge time.Duration // zero: any age
+	Monotonic   Monotonic     // zero: MonotonicOn
 }
 
 // Router makes decisions and counts them. Safe for concurrent use.
@@ -178,7 +179,7 @@ func (q *Request) bound(ctx context.Context) bool {
 }
 
 func (r *Router) readNeed(q *Request) {
-	q.need = session.Need{}
+	q.need = session.Need{WritesOnly: r.Settings().Monotonic == MonotonicOff}
 	var oldest time.Time
 	if age := r.Settings().MaxTokenAge; age > 0 {
 		oldest = time.Now().Add(-age)

@@ -74,6 +74,7 @@ func (s *Session) ReadNode(key token.Key, node token.Incarnation, at mono.Instan
 }
 
 func (s *Session) noteRead(key token.Key, node token.Incarnation, at mono.Instant) {
+	s.noteAhead(key)
 	for i := range s.reads {
 		if r := &s.reads[i]; r.Key == key && r.Node == node {
 			r.At = max(r.At, at)

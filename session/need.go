@@ -35,6 +35,8 @@ type Need struct {
 	Aged bool
 	// Elsewhere says that the token was too large to name this cluster.
 	Elsewhere bool
+	// WritesOnly, set beforehand, has what was read not count.
+	WritesOnly bool
 	// Open says that a read-write transaction of the session is under way.
 	Open bool
 
@@ -78,7 +80,7 @@ func (s *Session) Need(n *Need, key token.Key, oldest time.Time) {
 	}
 	n.Elsewhere = n.Elsewhere || s.tok.OthersConstrain(key) && !covered
 	for _, r := range s.reads {
-		if r.Key.Constrains(key) {
+		if !n.WritesOnly && r.Key.Constrains(key) {
 			n.addRead(r)
 		}
 	}
@@ -95,7 +97,11 @@ func (s *Session) isCovered(key token.Key) bool {
 }
 
 func (n *Need) add(e *token.Entry, key token.Key, oldest time.Time, covered bool) {
-	for _, p := range [2]token.Position{e.Write, e.Floor} {
+	positions := [2]token.Position{e.Write, e.Floor}
+	if n.WritesOnly {
+		positions[1] = token.Position{}
+	}
+	for _, p := range positions {
 		if p.Timeline == 0 {
 			n.Bare = max(n.Bare, p.LSN)
 		} else if p.Compare(n.Position) > 0 {
@@ -109,7 +115,7 @@ func (n *Need) add(e *token.Entry, key token.Key, oldest time.Time, covered bool
 		return
 	}
 	// Marks of broader entries are judged by BroadPending.
-	if (e.Wrote || e.SeenPrimary) && !broader(e.Key, key) {
+	if (e.Wrote || e.SeenPrimary && !n.WritesOnly) && !broader(e.Key, key) {
 		n.Marked = true
 	}
 	if !e.Minted.IsZero() && e.Minted.Before(oldest) {

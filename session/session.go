@@ -32,6 +32,7 @@ type Session struct {
 	// in tok.
 	newest mono.Instant
 
+	ahead   []ahead      // what was seen on replicas and may not be shown by the primary yet
 	reads   []NodeRead   // nodes read from, whose position then is not known yet
 	open    int          // read-write transactions under way
 	awaited []awaited    // writes in transactions that cannot be observed
@@ -126,6 +127,11 @@ func (s *Session) Observe(t token.Token) {
 		e := t.At(i)
 		for _, node := range e.SeenNodes {
 			s.noteRead(e.Key, node, now)
+		}
+	}
+	for i := range t.Len() {
+		if e := t.At(i); !e.Floor.IsZero() {
+			s.noteAhead(e.Key)
 		}
 	}
 	s.tok = s.tok.Merge(withoutNodes(t))

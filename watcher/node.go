@@ -68,6 +68,8 @@ type Node struct {
 	cancel context.CancelCauseFunc
 	done   sync.WaitGroup
 
+	asks asker
+
 	samples atomic.Int64 // position queries sent
 	joined  atomic.Int64 // calls of Sample served by them
 }
@@ -179,6 +181,9 @@ func (n *Node) close() {
 	n.mu.Unlock()
 	n.cancel(ErrClosed)
 	n.done.Wait()
+	n.asks.mu.Lock()
+	n.asks.close()
+	n.asks.mu.Unlock()
 	n.failPending()
 	n.fail(ErrClosed)
 }
