@@ -383,3 +383,27 @@ func TestWithoutReplicas(t *testing.T) {
 		t.Errorf("session: have %+v, want a mark", tok.Entries())
 	}
 }
+
+// In mode Off a session sees its writes, and what it has read is not kept.
+func TestMonotonicOff(t *testing.T) {
+	a := newApp(t, Config{Monotonic: MonotonicOff}, 900, 800)
+	ctx, s := withSession()
+	seen := map[int]bool{}
+	for range 40 {
+		server, _ := a.read(a.db.WithContext(ctx))
+		seen[server] = true
+	}
+	if !seen[0] || !seen[1] {
+		t.Errorf("have servers %v, want both, whichever was read before", seen)
+	}
+	a.want(a.db.WithContext(ctx).Scopes(scopes.Strong()), -1, policy.ByStrong)
+	if !s.Token().IsZero() {
+		t.Errorf("session: have %+v, want nothing", s.Token().Entries())
+	}
+	a.write(a.db.WithContext(ctx))
+	a.want(a.db.WithContext(ctx), -1, policy.Behind)
+	floor := token.FromEntries(token.Entry{Key: key(), Floor: position(990), SeenPrimary: true})
+	if have, e := a.read(a.db.Scopes(scopes.ReadYourWrites(floor))); have < 0 {
+		t.Errorf("floor of a token: have %s", e)
+	}
+}

@@ -99,19 +99,21 @@ func (w *guard) run(ctx context.Context) error {
 	if err := w.settle(ctx); err != nil {
 		return err
 	}
+	behind := 0
 	for pause := guardPause; ; pause = min(2*pause, maxGuardPause) {
 		shot, err := w.group.Primary.Snapshot(ctx)
+		if err == nil {
+			var witness bool
+			if behind, witness = w.witnessed(ctx, shot); !witness {
+				return w.allEnded(ctx)
+			}
+			if behind == 0 {
+				return nil
+			}
+			err = rest(ctx, pause)
+		}
 		if err != nil {
-			return err
-		}
-		switch behind, ok := w.witnessed(ctx, shot); {
-		case !ok:
-			return w.allEnded(ctx)
-		case behind == 0:
-			return nil
-		}
-		if err := rest(ctx, pause); err != nil {
-			return err
+			return fmt.Errorf("%d transactions are not shown: %w", behind, err)
 		}
 	}
 }
@@ -170,19 +172,19 @@ func reaches(have, want token.Position) bool {
 // witness any of them may be what was seen.
 func (w *guard) allEnded(ctx context.Context) error {
 	under, err := w.group.Primary.Running(ctx)
-	for pause := guardPause; err == nil; pause = min(2*pause, maxGuardPause) {
-		if len(under) == 0 {
-			return nil
-		}
-		if err := rest(ctx, pause); err != nil {
-			return err
-		}
+	for pause := guardPause; err == nil && len(under) > 0; pause = min(2*pause, maxGuardPause) {
 		var now []uint64
-		if now, err = w.group.Primary.Running(ctx); err == nil {
+		if err = rest(ctx, pause); err == nil {
+			now, err = w.group.Primary.Running(ctx)
+		}
+		if err == nil {
 			under = both(under, now)
 		}
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("%d transactions are under way: %w", len(under), err)
+	}
+	return nil
 }
 
 // both returns what is in a and b.

@@ -9,6 +9,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	rywplugin "github.com/gorm-ryw/gorm-ryw/plugin"
 	"github.com/gorm-ryw/gorm-ryw/session"
 	"github.com/gorm-ryw/gorm-ryw/suite_test/history"
 	"github.com/gorm-ryw/gorm-ryw/suite_test/workload"
@@ -68,9 +69,9 @@ func plainRead(db *gorm.DB, key int64) (workload.Answer, error) {
 
 var _ = Describe("Sixteen sessions under random load, with replay pausing and going on", func() {
 	const sessions, keys = 16, 4
-	options := func(ctx context.Context) workload.Options {
+	options := func(ctx context.Context, operations int) workload.Options {
 		o := workload.Options{
-			Sessions: sessions, Operations: 20_000, Keys: keys, FirstKey: newID.Add(sessions * keys),
+			Sessions: sessions, Operations: operations, Keys: keys, FirstKey: newID.Add(sessions * keys),
 			Writes: 0.2, Elsewhere: 0.2, Handover: 0.01, Seed: uint64(GinkgoRandomSeed()),
 		}
 		conn, err := cluster.Primary().Conn(ctx)
@@ -84,9 +85,9 @@ var _ = Describe("Sixteen sessions under random load, with replay pausing and go
 		return o
 	}
 
-	run := func(ctx context.Context, t workload.Target) (*workload.Stats, history.Result) {
+	run := func(ctx context.Context, t workload.Target, operations int) (*workload.Stats, history.Result) {
 		GinkgoHelper()
-		o := options(ctx)
+		o := options(ctx, operations)
 		stop := pausing(ctx, int64(o.Seed))
 		h, stats, err := workload.Run(ctx, t, o)
 		stop()
@@ -97,7 +98,7 @@ var _ = Describe("Sixteen sessions under random load, with replay pausing and go
 	}
 
 	It("breaks neither read-your-writes nor monotonic reads", func(ctx SpecContext) {
-		stats, result := run(ctx, underTokens{newApp(ctx).DB})
+		stats, result := run(ctx, underTokens{newApp(ctx).DB}, 20_000)
 		Expect(result.Ok()).To(BeTrue(), result.String())
 		Expect(result.LostWrites).To(BeEmpty())
 		Expect(stats.Writes + stats.Reads).To(BeNumerically(">=", 20_000))
@@ -105,8 +106,16 @@ var _ = Describe("Sixteen sessions under random load, with replay pausing and go
 		GinkgoWriter.Printf("blind spots excused: %d\n", len(result.BlindSpots))
 	})
 
+	It("has no blind spot in mode Strict", func(ctx SpecContext) {
+		strict := mode(rywplugin.Config{Monotonic: rywplugin.MonotonicStrict})
+		stats, result := run(ctx, underTokens{newApp(ctx, strict).DB}, 8_000)
+		Expect(result.Ok()).To(BeTrue(), result.String())
+		Expect(result.BlindSpots).To(BeEmpty())
+		Expect(stats.ReplicaShare()).To(BeNumerically(">=", 0.3))
+	})
+
 	It("is seen to break both on dbresolver alone", func(ctx SpecContext) {
-		_, result := run(ctx, withoutTokens{newPlain()})
+		_, result := run(ctx, withoutTokens{newPlain()}, 20_000)
 		Expect(result.ReadYourWrites).NotTo(BeEmpty())
 		Expect(result.Monotonic).NotTo(BeEmpty())
 	})
