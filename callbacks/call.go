@@ -35,6 +35,7 @@ type call struct {
 	pure      bool
 	aged      bool
 	sent      bool
+	lost      bool // the server went away before the first row
 	retried   bool // the primary has failed
 	replan    bool // a prepared plan went stale: nothing prepared is used
 }
@@ -46,7 +47,8 @@ func (c *call) release() {
 	c.decision, c.observers = policy.Decision{}, observers{}
 	c.target, c.own, c.unit = nil, nil, nil
 	c.keepsOpen, c.lookup, c.silent = false, false, false
-	c.pure, c.aged, c.sent, c.retried, c.replan = false, false, false, false, false
+	c.pure, c.aged, c.sent = false, false, false
+	c.lost, c.retried, c.replan = false, false, false
 	l.calls.Put(c)
 }
 
@@ -59,6 +61,7 @@ func (c *call) QueryContext(ctx context.Context, query string, args ...any) (*sq
 	for err != nil && c.again(ctx, query, err) {
 		rows, err = c.query(ctx, query, c.replanned(args))
 	}
+	c.lost = err != nil && isGone(err)
 	return rows, err
 }
 
@@ -102,6 +105,7 @@ func (c *call) QueryRowContext(ctx context.Context, query string, args ...any) *
 	for row.Err() != nil && c.again(ctx, query, row.Err()) {
 		row = c.queryRow(ctx, query, c.replanned(args))
 	}
+	c.lost = row.Err() != nil && isGone(row.Err())
 	return row
 }
 
@@ -168,8 +172,12 @@ func (c *call) tell(err error, rec *Record) {
 	rec.key = g.Key()
 	switch {
 	case c.silent && !c.pure:
+	case c.pure && c.lost: // nothing was seen
 	case c.unit != nil:
 		rec.own = c.own // the driver has told, or will when the rows are closed
+		if c.unit.owed.Swap(told) == owed {
+			c.observers.each(func(s *session.Session) { s.MarkSawPrimary(rec.key) })
+		}
 	case c.pure && c.aged:
 		l.renew(g, &c.observers)
 	case c.pure:

@@ -138,6 +138,7 @@ func (c *call) route(ctx context.Context) {
 	c.decision = c.layer.cfg.Router.Decide(ctx, &c.request)
 	c.aged = c.decision.Reason == policy.TokenAged
 	if rep := c.decision.Replica; rep != nil {
+		c.unit = nil // of a try on the primary, which has ended
 		c.target = c.layer.poolOf(c, rep)
 		rep.Begin()
 		return
@@ -169,7 +170,7 @@ func (c *call) toPrimary(why policy.Reason) {
 
 // listen has the driver tell the observers what becomes of the statement.
 func (c *call) listen() {
-	c.unit = &unit{renew: c.aged}
+	c.unit = &unit{renew: c.aged, pure: c.pure}
 	if !c.pure {
 		c.own = &session.Session{}
 		c.observers.add(c.own)

@@ -72,6 +72,13 @@ func (p *Pool) beginOnPrimary(ctx context.Context, opts *sql.TxOptions) (gorm.Co
 	return t, nil
 }
 
+// PrepareContext implements gorm.ConnPool.
+func (p *Pool) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
+	stmt, err := p.DB.PrepareContext(ctx, query)
+	texts.add(stmt, query)
+	return stmt, err
+}
+
 func isReadOnly(opts *sql.TxOptions) bool { return opts != nil && opts.ReadOnly }
 
 // Tx is a transaction begun by the application. Its Commit captures the position
@@ -183,13 +190,15 @@ func (t *Tx) QueryRowContext(ctx context.Context, query string, args ...any) *sq
 // PrepareContext implements gorm.ConnPool.
 func (t *Tx) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
 	t.sent(ctx, query)
-	return t.Tx.PrepareContext(ctx, query)
+	stmt, err := t.Tx.PrepareContext(ctx, query)
+	texts.add(stmt, query)
+	return stmt, err
 }
 
-// StmtContext implements gorm.Tx. The statement's text is not known here, so it
-// counts as a write.
+// StmtContext implements gorm.Tx. A statement that was not prepared by way of the
+// plugin counts as a write: its text is not known.
 func (t *Tx) StmtContext(ctx context.Context, stmt *sql.Stmt) *sql.Stmt {
-	t.sent(ctx, "")
+	t.sent(ctx, texts.of(stmt))
 	return t.Tx.StmtContext(ctx, stmt)
 }
 

@@ -23,11 +23,21 @@ import (
 type unit struct {
 	observers observers
 	own       *session.Session
+	pure      bool // a read, of which the callbacks tell
 	renew     bool // replaces a token over its maximal age
 	writing   bool // BeginWrite was called for the observers
 	part      bool // of a transaction, which is counted instead
 	ended     atomic.Bool
+	// owed is for a read that ended without a position while its callbacks run:
+	// they know whether anything was seen.
+	owed atomic.Int32
 }
+
+// The states of unit.owed; zero is that of a read under way.
+const (
+	owed int32 = iota + 1 // it ended, and a mark may be due
+	told                  // its callbacks have ended
+)
 
 // write keeps the observers' other reads on the primary until the unit has ended.
 func (u *unit) write(key token.Key) {
@@ -162,6 +172,7 @@ func (r report) Report(e rywpgx.Event) {
 		r.each(func(s *session.Session) { s.Renew(key, e.Sample.Position, e.Sample.Begun) })
 	case e.Placed():
 		r.each(func(s *session.Session) { s.Advance(key, e.Sample.Position, e.Sample.Begun, false) })
+	case r.unit != nil && r.unit.pure && r.unit.owed.CompareAndSwap(0, owed):
 	default:
 		r.each(func(s *session.Session) { s.MarkSawPrimary(key) })
 	}
