@@ -13,15 +13,28 @@ func (l *Layer) keepsFloors() bool {
 	return l.cfg.Router.Settings().Monotonic != policy.MonotonicOff
 }
 
-// guard waits, in mode Strict, until the primary shows what the observers have seen
-// on replicas.
-func (l *Layer) guard(ctx context.Context, g *watcher.Group, obs *observers) error {
-	if l.cfg.Router.Settings().Monotonic != policy.MonotonicStrict {
-		return nil
-	}
-	var sessions []*session.Session
+// guard is called before the observers read a primary: it must have what they have
+// seen, and, in mode Strict, show it. It reports what a failover may have lost.
+func (l *Layer) guard(ctx context.Context, g *watcher.Group, obs *observers) (lost bool, err error) {
+	var few [4]*session.Session
+	sessions := few[:0]
 	obs.each(func(s *session.Session) { sessions = append(sessions, s) })
-	return l.cfg.Router.Guard(ctx, g, sessions)
+	if lost, err = l.cfg.Router.CheckPrimary(ctx, g, sessions); err != nil {
+		return false, err
+	}
+	return lost, l.cfg.Router.Guard(ctx, g, sessions)
+}
+
+// judge looks once more what may have been lost: the primary that answered may have
+// been promoted after the read was decided.
+func (c *call) judge() {
+	if c.decision.Replica != nil || !c.pure || c.lost || c.decision.Lost {
+		return
+	}
+	var few [4]*session.Session
+	sessions := few[:0]
+	c.observers.each(func(s *session.Session) { sessions = append(sessions, s) })
+	c.decision.Lost = c.layer.cfg.Router.Lost(c.layer.ctx, c.from.Group, sessions)
 }
 
 // guarded is guard for a read of the primary.
@@ -29,7 +42,8 @@ func (c *call) guarded(ctx context.Context) error {
 	if c.decision.Replica != nil || !c.pure {
 		return nil
 	}
-	err := c.layer.guard(ctx, c.from.Group, &c.observers)
+	lost, err := c.layer.guard(ctx, c.from.Group, &c.observers)
+	c.decision.Lost = c.decision.Lost || lost
 	if err != nil && c.unit != nil {
 		c.unit.finish()
 	}

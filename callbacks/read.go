@@ -84,6 +84,8 @@ func (l *Layer) observe(db *gorm.DB) {
 	db.Statement.ConnPool = db.ConnPool
 	if c.sent {
 		c.tell(db.Error, rec)
+		c.judge()
+		rec.decision = c.decision
 		l.cfg.Router.Counted(c.decision)
 	}
 	c.release()

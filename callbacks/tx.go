@@ -50,7 +50,7 @@ func (p *Pool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool,
 
 func (p *Pool) beginOnPrimary(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
 	obs := observersOf(ctx, beginHint(ctx))
-	if err := p.layer.guard(ctx, p.known.Group, &obs); err != nil {
+	if _, err := p.layer.guard(ctx, p.known.Group, &obs); err != nil {
 		return nil, err
 	}
 	if p.known.Replica != nil {

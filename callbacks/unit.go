@@ -73,11 +73,12 @@ func (h driverHooks) Admit(ctx context.Context, conn *pgx.Conn) (*watcher.Probe,
 		return nil, nil
 	}
 	p := watcher.NewProbe(conn)
-	if _, err := p.Take(ctx); err != nil {
+	s, err := p.Take(ctx)
+	if err != nil {
 		h.layer.cfg.Log.Warn("gorm-ryw: a connection to the primary gives no position, its writes are marked", "error", err)
 		return nil, nil
 	}
-	return p, nil
+	return p, h.group.Primary.Meet(conn, s)
 }
 
 // unasked is where a connection says that it was admitted while there was no
@@ -86,7 +87,10 @@ const unasked = "gorm-ryw: not asked for its position"
 
 // Admitted implements rywpgx.Hooks.
 func (h driverHooks) Admitted(conn *pgx.Conn) bool {
-	return conn.PgConn().CustomData()[unasked] == nil || len(h.group.Replicas()) == 0
+	if conn.PgConn().CustomData()[unasked] != nil {
+		return len(h.group.Replicas()) == 0
+	}
+	return h.group.Primary.Met(conn)
 }
 
 // Pure implements rywpgx.Hooks.
@@ -155,6 +159,7 @@ func (r report) Report(e rywpgx.Event) {
 	if e.Placed() {
 		key = keyOf(r.h.group, e.Sample)
 		r.h.group.Primary.Publish(e.Sample)
+		r.h.group.Primary.Heard(e.Sample)
 	}
 	switch {
 	case e.Outcome == rywpgx.Committed && e.Placed():
@@ -166,7 +171,8 @@ func (r report) Report(e rywpgx.Event) {
 		if r.counts() {
 			l.missed(r.h.group, e)
 		}
-		r.each(func(s *session.Session) { s.MarkWrote(key) })
+		timeline := r.h.group.Timeline()
+		r.each(func(s *session.Session) { s.MarkWroteOn(key, timeline) })
 	case !l.keepsFloors():
 	case e.Placed() && r.unit != nil && r.unit.renew:
 		r.each(func(s *session.Session) { s.Renew(key, e.Sample.Position, e.Sample.Begun) })

@@ -209,8 +209,8 @@ func keyOf(g *watcher.Group, s watcher.Sample) token.Key {
 // mark records a write whose position is not known.
 func (l *Layer) mark(g *watcher.Group, obs *observers) {
 	l.marks.Add(1)
-	key := g.Key()
-	obs.each(func(ses *session.Session) { ses.MarkWrote(key) })
+	key, timeline := g.Key(), g.Timeline()
+	obs.each(func(ses *session.Session) { ses.MarkWroteOn(key, timeline) })
 }
 
 // sawPrimary records a read of the primary and brings its floor along: one

@@ -32,6 +32,12 @@ const (
 // that might not show yet what the session has seen on a replica.
 var ErrNotMonotonic = policy.ErrNotMonotonic
 
+// Errors about a failover, see those of package policy.
+var (
+	ErrStalePrimary = policy.ErrStalePrimary
+	ErrLostWrite    = policy.ErrLostWrite
+)
+
 // Defaults of Config.
 const (
 	DefaultMaxWait        = policy.DefaultWait

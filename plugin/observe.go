@@ -46,6 +46,10 @@ type Explanation struct {
 	Age time.Duration
 	// Gap is by how many bytes of WAL Have is short of Want.
 	Gap uint64
+	// PossiblyLost says that something the session has written or read may not have
+	// survived a failover: it lies beyond the point where its timeline was left, or
+	// that point is not known. The read was served all the same.
+	PossiblyLost bool
 	// Waited is the time spent waiting for a replica.
 	Waited time.Duration
 	// Token is Token(tx).
@@ -94,12 +98,20 @@ func ExplainContext(ctx context.Context) Explanation {
 func explanation(d policy.Decision) Explanation {
 	e := Explanation{
 		Node: "primary", Reason: d.Reason, Level: d.Level, Want: d.Want, Have: d.Have,
-		Age: d.Age, Gap: d.Gap(), Waited: d.Waited,
+		Age: d.Age, Gap: d.Gap(), Waited: d.Waited, PossiblyLost: d.Lost,
 	}
 	if d.Replica != nil {
 		e.Node, e.Replica = d.Replica.Node.Name(), true
 	}
 	return e
+}
+
+// Err is ErrLostWrite if something was possibly lost, else nil.
+func (e Explanation) Err() error {
+	if e.PossiblyLost {
+		return ErrLostWrite
+	}
+	return nil
 }
 
 // String is the explanation in one line.
@@ -117,6 +129,9 @@ func (e Explanation) String() string {
 	}
 	if e.Gap > 0 {
 		fmt.Fprintf(&b, ", %d bytes short", e.Gap)
+	}
+	if e.PossiblyLost {
+		b.WriteString(", possibly lost in a failover")
 	}
 	if e.Waited > 0 {
 		fmt.Fprintf(&b, ", waited %s", e.Waited.Round(time.Microsecond))

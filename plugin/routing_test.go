@@ -183,8 +183,8 @@ func TestFailedCaptureIsAMark(t *testing.T) {
 	hold := a.holdPositions()
 	tx := a.write(a.db.WithContext(ctx))
 	hold.Release()
-	if e, _ := s.Token().Entry(key()); !e.Wrote || !e.Write.IsZero() {
-		t.Errorf("session: have %+v, want a mark", e)
+	if e, _ := s.Token().Entry(key()); !e.Wrote || e.Write != position(1) {
+		t.Errorf("session: have %+v, want a mark, and on which timeline", e)
 	}
 	if e, _ := Token(tx).Entry(key()); !e.Wrote {
 		t.Errorf("token: have %+v, want a mark", e)

@@ -122,6 +122,9 @@ type Decision struct {
 	Incarnation token.Incarnation
 	// Age is how old the sample was that Have is from.
 	Age time.Duration
+	// Lost says that something the session has written or read may not have
+	// survived a failover.
+	Lost bool
 	// Waited is the time spent waiting for a replica.
 	Waited time.Duration
 }

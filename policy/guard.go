@@ -86,6 +86,9 @@ func (r *Router) Guard(ctx context.Context, g *watcher.Group, sessions []*sessio
 	ctx, cancel := context.WithTimeoutCause(ctx, guardFor, fmt.Errorf("guard timeout of %s passed", guardFor))
 	defer cancel()
 	if err := w.run(ctx); err != nil {
+		if ctx.Err() == nil {
+			return err // the primary cannot be asked, and so hardly read
+		}
 		return fmt.Errorf("%w: %w", ErrNotMonotonic, err)
 	}
 	for i, s := range w.sessions {

@@ -89,6 +89,14 @@ func (q *Request) Reset() {
 	*q = Request{cands: q.cands[:0], Sessions: q.Sessions[:0]}
 }
 
+// oldest is when a token may have been minted to be judged; zero is any time.
+func (r *Router) oldest() time.Time {
+	if age := r.Settings().MaxTokenAge; age > 0 {
+		return time.Now().Add(-age)
+	}
+	return time.Time{}
+}
+
 // Honour has the read see what sessions must see; nil ones ask for nothing.
 func (q *Request) Honour(sessions ...*session.Session) {
 	for _, s := range sessions {
@@ -150,6 +158,7 @@ func (r *Router) decideToken(ctx context.Context, q *Request, d *Decision) {
 		d.Reason = NoneHealthy
 		return
 	}
+	d.Lost = r.judgeLines(ctx, q)
 	q.need.Position = q.need.Position.Max(q.fresh)
 	switch {
 	case q.need.Open:
@@ -180,10 +189,7 @@ func (q *Request) bound(ctx context.Context) bool {
 
 func (r *Router) readNeed(q *Request) {
 	q.need = session.Need{WritesOnly: r.Settings().Monotonic == MonotonicOff}
-	var oldest time.Time
-	if age := r.Settings().MaxTokenAge; age > 0 {
-		oldest = time.Now().Add(-age)
-	}
+	oldest := r.oldest()
 	for _, s := range q.Sessions {
 		s.Need(&q.need, q.key, oldest)
 	}

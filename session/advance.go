@@ -24,6 +24,7 @@ func (s *Session) Advance(key token.Key, pos token.Position, begun mono.Instant,
 	if wrote || old.Wrote {
 		e.Floor, e.Write = token.Position{}, pos
 	}
+	s.keepLine(key, pos.Timeline, begun > s.markedAt)
 	tok := s.tok.With(e)
 	e, listed := tok.Entry(key)
 	if !listed {
@@ -57,6 +58,19 @@ func (s *Session) MarkWrote(key token.Key) { s.mark(key, token.Marks{Wrote: true
 
 // MarkSawPrimary records a read of the primary whose position is not known.
 func (s *Session) MarkSawPrimary(key token.Key) { s.mark(key, token.Marks{SeenPrimary: true}) }
+
+// MarkWroteOn is MarkWrote of a write to a primary on a known timeline; zero is not
+// known.
+func (s *Session) MarkWroteOn(key token.Key, timeline uint32) {
+	s.mu.Lock()
+	defer s.unlock()
+	e := token.Entry{Key: key, Wrote: true, Minted: time.Now()}
+	if timeline != 0 {
+		e.Write = token.Position{Timeline: timeline, LSN: 1}
+	}
+	s.tok = s.tok.With(e)
+	s.markedAt = mono.Now()
+}
 
 func (s *Session) mark(key token.Key, m token.Marks) {
 	s.mu.Lock()
@@ -101,6 +115,7 @@ func (s *Session) SettleRead(key token.Key, node token.Incarnation, pos token.Po
 		return
 	}
 	s.reads = slices.Delete(s.reads, i, i+1)
+	s.keepLine(key, pos.Timeline, false)
 	s.tok = s.tok.With(token.Entry{Key: key, Floor: pos, Minted: time.Now()})
 	s.newest = max(s.newest, begun)
 }

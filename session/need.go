@@ -40,8 +40,41 @@ type Need struct {
 	// Open says that a read-write transaction of the session is under way.
 	Open bool
 
+	lines  [maxLines]token.Position
+	nlines int
+
 	reads  [MaxReads]NodeRead
 	nreads int
+}
+
+// maxLines bounds the timelines of which a need speaks. The oldest are left out.
+const maxLines = 4
+
+// Lines returns the highest position on each timeline that the sessions speak of.
+// The slice is part of n.
+func (n *Need) Lines() []token.Position { return n.lines[:n.nlines] }
+
+func (n *Need) addLine(p token.Position) {
+	if p.Timeline == 0 {
+		return
+	}
+	oldest := 0
+	for i, have := range n.Lines() {
+		if have.Timeline == p.Timeline {
+			n.lines[i] = have.Max(p)
+			return
+		}
+		if have.Timeline < n.lines[oldest].Timeline {
+			oldest = i
+		}
+	}
+	switch {
+	case n.nlines < maxLines:
+		n.lines[n.nlines] = p
+		n.nlines++
+	case p.Timeline > n.lines[oldest].Timeline:
+		n.lines[oldest] = p
+	}
 }
 
 // Reads returns the nodes of unknown position that were read: one of them may
@@ -102,12 +135,14 @@ func (n *Need) add(e *token.Entry, key token.Key, oldest time.Time, covered bool
 		positions[1] = token.Position{}
 	}
 	for _, p := range positions {
+		n.addLine(p)
 		if p.Timeline == 0 {
 			n.Bare = max(n.Bare, p.LSN)
 		} else if p.Compare(n.Position) > 0 {
 			n.Position = p
 		}
 	}
+	n.addLine(e.Former)
 	if e.Former.IsBare() {
 		n.Bare = max(n.Bare, e.Former.LSN)
 	}

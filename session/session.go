@@ -134,6 +134,7 @@ func (s *Session) Observe(t token.Token) {
 			s.noteAhead(e.Key)
 		}
 	}
+	s.keepLines(t)
 	s.tok = s.tok.Merge(withoutNodes(t))
 	// What covered the session's marks says nothing of the token's, nor of what
 	// merging had no room for.

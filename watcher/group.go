@@ -51,6 +51,9 @@ type Group struct {
 	name uint64
 	key  atomic.Pointer[token.Key]
 
+	timeline atomic.Uint32
+	lineage  lineage
+
 	mu       sync.Mutex // protects publishing, and replicas while one is added
 	replicas []*Node
 	past     history
@@ -61,7 +64,7 @@ type Group struct {
 // NewGroup returns the group of one primary. Nothing runs until a node is
 // started or asked.
 func NewGroup(cfg Config, primary string, dial Dial) *Group {
-	g := &Group{cfg: cfg.withDefaults(), name: token.NameHash(cfg.Name)}
+	g := &Group{cfg: cfg.withDefaults(), name: token.NameHash(cfg.Name), lineage: lineage{turn: newTurn()}}
 	g.key.Store(&token.Key{Name: g.name})
 	ch := make(chan struct{})
 	g.changed.Store(&ch)
@@ -147,12 +150,23 @@ func (g *Group) update(n *Node, next func(old *State) *State) {
 	close(*before)
 }
 
+// raise takes up the timeline of a primary: of two the later was promoted.
+func (g *Group) raise(timeline uint32) {
+	for {
+		known := g.timeline.Load()
+		if timeline <= known || g.timeline.CompareAndSwap(known, timeline) {
+			return
+		}
+	}
+}
+
 // primaryPublished judges the replicas anew by what the primary said.
 func (g *Group) primaryPublished(old, st *State) {
 	if !st.Healthy {
 		return
 	}
 	g.past.add(st.Sample)
+	g.raise(st.Position.Timeline)
 	if g.Key().System != st.System {
 		g.key.Store(&token.Key{System: st.System, Name: g.name})
 	}

@@ -85,6 +85,7 @@ func newNode(g *Group, name string, role Role, dial Dial) *Node {
 	n := &Node{
 		role: role, dial: dial, group: g,
 		wake: make(chan struct{}, 1), kick: make(chan struct{}, 1),
+		asks: asker{turn: newTurn()},
 	}
 	n.name.Store(&name)
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
@@ -181,9 +182,9 @@ func (n *Node) close() {
 	n.mu.Unlock()
 	n.cancel(ErrClosed)
 	n.done.Wait()
-	n.asks.mu.Lock()
+	_ = n.asks.turn.take(context.Background()) // whose context has no end
 	n.asks.close()
-	n.asks.mu.Unlock()
+	n.asks.turn.leave()
 	n.failPending()
 	n.fail(ErrClosed)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/gorm-ryw/gorm-ryw/token"
 	"github.com/jackc/pgx/v5"
@@ -30,7 +29,7 @@ var ErrPooled = errors.New("server is behind a connection pooler")
 // asker is a connection for questions that are not samples, opened when the first
 // of them is asked. One question is asked at a time.
 type asker struct {
-	mu   sync.Mutex // protects conn, and its use
+	turn turn // protects conn, and its use
 	conn *pgx.Conn
 }
 
@@ -38,8 +37,10 @@ type asker struct {
 // that the connection was opened to. A connection on which it failed is given up.
 func (n *Node) ask(ctx context.Context, sql string) (row [][]byte, pid uint32, err error) {
 	a := &n.asks
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	if err := a.turn.take(ctx); err != nil {
+		return nil, 0, fmt.Errorf("ask %s: %w", n.Name(), err)
+	}
+	defer a.turn.leave()
 	ctx, cancel := context.WithTimeoutCause(ctx, n.group.cfg.ProbeTimeout,
 		fmt.Errorf("probe timeout of %s passed", n.group.cfg.ProbeTimeout))
 	defer cancel()

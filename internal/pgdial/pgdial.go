@@ -8,6 +8,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"regexp"
 	"strconv"
@@ -109,6 +110,10 @@ func (s *Source) Name() string { return s.name }
 // own, in a goroutine that nobody can end while the server does not answer.
 func (s *Source) Dial(ctx context.Context) (*pgx.Conn, error) {
 	cfg := *s.cfg
+	if ctx.Value(walSender{}) != nil {
+		cfg.RuntimeParams = maps.Clone(cfg.RuntimeParams)
+		cfg.RuntimeParams["replication"] = "database"
+	}
 	var opened atomic.Bool
 	cfg.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if opened.Load() {
@@ -122,6 +127,14 @@ func (s *Source) Dial(ctx context.Context) (*pgx.Conn, error) {
 	}
 	opened.Store(true)
 	return c.(*stdlib.Conn).Conn(), nil
+}
+
+type walSender struct{}
+
+// WalSender returns a context with which Dial connects to a WAL sender, which takes
+// commands of the replication protocol. That needs the REPLICATION attribute.
+func WalSender(ctx context.Context) context.Context {
+	return context.WithValue(ctx, walSender{}, true)
 }
 
 var errNoCancel = errors.New("queries on this connection are not cancelled")
