@@ -78,6 +78,7 @@ type Request struct {
 
 	key   token.Key // of Set's cluster, for this decision
 	need  session.Need
+	lost  bool           // something of need may be
 	fresh token.Position // what MaxStaleness comes to beside a need
 	cands []*Replica     // scratch
 }
@@ -149,7 +150,7 @@ func (r *Router) decideStale(ctx context.Context, q *Request, d *Decision) {
 }
 
 func (r *Router) decideToken(ctx context.Context, q *Request, d *Decision) {
-	r.readNeed(q)
+	r.readNeed(ctx, q)
 	if q.need.None() {
 		r.decideStale(ctx, q, d)
 		return
@@ -158,7 +159,6 @@ func (r *Router) decideToken(ctx context.Context, q *Request, d *Decision) {
 		d.Reason = NoneHealthy
 		return
 	}
-	d.Lost = r.judgeLines(ctx, q)
 	q.need.Position = q.need.Position.Max(q.fresh)
 	switch {
 	case q.need.Open:
@@ -174,7 +174,7 @@ func (r *Router) decideToken(ctx context.Context, q *Request, d *Decision) {
 	default:
 		r.decideReads(ctx, q, d)
 	}
-	d.Want = q.need.Want()
+	d.Want, d.Lost = q.need.Want(), q.lost
 }
 
 // bound turns MaxStaleness into a position. It fails when the primary does not
@@ -187,12 +187,13 @@ func (q *Request) bound(ctx context.Context) bool {
 	return err == nil
 }
 
-func (r *Router) readNeed(q *Request) {
+func (r *Router) readNeed(ctx context.Context, q *Request) {
 	q.need = session.Need{WritesOnly: r.Settings().Monotonic == MonotonicOff}
 	oldest := r.oldest()
 	for _, s := range q.Sessions {
 		s.Need(&q.need, q.key, oldest)
 	}
+	q.lost = r.judgeLines(ctx, q) || q.lost
 	q.need.Position = q.need.Position.Max(q.fresh)
 }
 
@@ -211,7 +212,7 @@ func (r *Router) resolveMarks(ctx context.Context, q *Request) bool {
 	for _, ses := range q.Sessions {
 		ses.Advance(q.key, s.Position, s.Begun, false)
 	}
-	r.readNeed(q)
+	r.readNeed(ctx, q)
 	return !q.need.PrimaryOnly()
 }
 
@@ -235,7 +236,7 @@ func (q *Request) anyProven() bool {
 // decideReads honours reads of replicas whose position is not known: the node
 // that was read may serve again, others only past its position.
 func (r *Router) decideReads(ctx context.Context, q *Request, d *Decision) {
-	r.settleReads(q)
+	r.settleReads(ctx, q)
 	if reads := q.need.Reads(); len(reads) == 1 {
 		if rep := q.Set.find(reads[0].Node); rep != nil && rep != q.Exclude {
 			if st := rep.Node.State(); st.Incarnation == reads[0].Node && q.covered(st) {
@@ -252,7 +253,7 @@ func (r *Router) decideReads(ctx context.Context, q *Request, d *Decision) {
 }
 
 // settleReads turns reads into floors where the watcher has asked the node since.
-func (r *Router) settleReads(q *Request) {
+func (r *Router) settleReads(ctx context.Context, q *Request) {
 	settled := false
 	for _, nr := range q.need.Reads() {
 		rep := q.Set.find(nr.Node)
@@ -265,7 +266,7 @@ func (r *Router) settleReads(q *Request) {
 		}
 	}
 	if settled {
-		r.readNeed(q)
+		r.readNeed(ctx, q)
 	}
 }
 
@@ -292,7 +293,7 @@ func (r *Router) askReads(ctx context.Context, q *Request) bool {
 			ses.LoseNode(nr.Key, nr.Node)
 		}
 	}
-	r.readNeed(q)
+	r.readNeed(ctx, q)
 	if q.need.Marked && !r.resolveMarks(ctx, q) {
 		return false
 	}

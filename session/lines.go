@@ -50,7 +50,7 @@ func (s *Session) Judged(key token.Key, timeline uint32, end token.LSN, now uint
 	if safe(e.Former) {
 		e.Former = token.Position{}
 	}
-	if safe(e.Write) && e.Former.IsZero() {
+	if safe(e.Write) && e.Former.IsZero() && !e.Wrote { // which is of that timeline, too
 		e.Write = covered
 	}
 	if safe(e.Floor) {

@@ -24,6 +24,9 @@ type State struct {
 	Block, Segment uint64
 	// Version is server_version; empty is 15.18.
 	Version string
+	// History is the content of the timeline's history file. Empty: the role may not
+	// ask for it.
+	History string
 }
 
 // System is the system identifier of PrimaryAt and StandbyAt.
@@ -102,6 +105,10 @@ func (s *Server) answer(c *conn, sql string) {
 	switch {
 	case fail != "":
 		c.backend.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: fail, Message: "as told"})
+	case strings.HasPrefix(sql, "TIMELINE_HISTORY") && st.History == "":
+		c.backend.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: "42501", Message: "as told"})
+	case strings.HasPrefix(sql, "TIMELINE_HISTORY"):
+		c.row([][]byte{[]byte("x.history"), []byte(st.History)})
 	case strings.Contains(sql, "pg_control_system()"):
 		c.row(st.sampleRow(c.pid))
 	case strings.Contains(sql, "pg_current_wal_insert_lsn()"):
