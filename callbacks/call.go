@@ -35,6 +35,7 @@ type call struct {
 	pure      bool
 	aged      bool
 	sent      bool
+	missed    bool // the primary's position after the read is not known
 	lost      bool // the server went away before the first row
 	retried   bool // the primary has failed
 	replan    bool // a prepared plan went stale: nothing prepared is used
@@ -48,7 +49,7 @@ func (c *call) release() {
 	c.target, c.own, c.unit = nil, nil, nil
 	c.keepsOpen, c.lookup, c.silent = false, false, false
 	c.pure, c.aged, c.sent = false, false, false
-	c.lost, c.retried, c.replan = false, false, false
+	c.missed, c.lost, c.retried, c.replan = false, false, false, false
 	l.calls.Put(c)
 }
 
@@ -176,12 +177,13 @@ func (c *call) tell(err error, rec *Record) {
 	case c.unit != nil:
 		rec.own = c.own // the driver has told, or will when the rows are closed
 		if c.unit.owed.Swap(told) == owed {
+			c.missed = true
 			c.observers.each(func(s *session.Session) { s.MarkSawPrimary(rec.key) })
 		}
 	case c.pure && c.aged:
 		l.renew(g, &c.observers)
 	case c.pure:
-		l.sawPrimary(g, &c.observers, nil)
+		c.missed = l.sawPrimary(g, &c.observers, nil)
 	default:
 		c.tellWrite(err, rec)
 	}

@@ -34,7 +34,7 @@ func (c *call) judge() {
 	var few [4]*session.Session
 	sessions := few[:0]
 	c.observers.each(func(s *session.Session) { sessions = append(sessions, s) })
-	c.decision.Lost = c.layer.cfg.Router.Lost(c.layer.ctx, c.from.Group, sessions)
+	c.decision.Lost = c.layer.cfg.Router.Lost(c.layer.ctx, c.from.Group, sessions, !c.missed)
 }
 
 // guarded is guard for a read of the primary.

@@ -215,21 +215,36 @@ func (l *Layer) mark(g *watcher.Group, obs *observers) {
 
 // sawPrimary records a read of the primary and brings its floor along: one
 // shared position query, begun after the read. Where nobody but the statement
-// itself would learn of it, a mark does.
-func (l *Layer) sawPrimary(g *watcher.Group, obs *observers, own *session.Session) {
+// itself would learn of it, a mark does. It reports whether a position was wanted
+// and could not be had.
+func (l *Layer) sawPrimary(g *watcher.Group, obs *observers, own *session.Session) (missed bool) {
 	if !l.keepsFloors() {
-		return
+		return false
 	}
 	key := g.Key()
 	if len(g.Replicas()) > 0 && obs.others(own) {
-		ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CaptureTimeout)
-		defer cancel()
-		if s, err := g.Primary.Sample(ctx); err == nil {
+		s, err := l.positionAfterRead(g)
+		if err == nil {
 			obs.each(func(ses *session.Session) { ses.Advance(keyOf(g, s), s.Position, s.Begun, false) })
-			return
+			return false
 		}
+		missed = true
 	}
 	obs.each(func(ses *session.Session) { ses.MarkSawPrimary(key) })
+	return missed
+}
+
+// positionAfterRead asks a primary that has answered a read. If the watcher has lost
+// it meanwhile, it is asked on a new connection.
+func (l *Layer) positionAfterRead(g *watcher.Group) (watcher.Sample, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), l.cfg.CaptureTimeout)
+	defer cancel()
+	s, err := g.Primary.Sample(ctx)
+	if err != nil && ctx.Err() == nil {
+		g.Primary.Redial()
+		s, err = g.Primary.Sample(ctx)
+	}
+	return s, err
 }
 
 // failed records a write that returned an error. One that was certainly undone

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/session"
 	"github.com/gorm-ryw/gorm-ryw/token"
@@ -54,12 +55,16 @@ func (r *Router) judgeLines(ctx context.Context, q *Request) (lost bool) {
 	return lost
 }
 
+// redialFor is how long the primary may take to answer on a new connection: when what
+// is known of it is too old to be read from, and once for each promotion.
+const redialFor = time.Second
+
 func onlyLine(n *session.Need, now uint32) bool {
 	return len(n.Lines()) == 1 && n.Lines()[0].Timeline == now
 }
 
 func ended(ctx context.Context, g *watcher.Group, p token.Position) (end token.LSN, survived bool, err error) {
-	ask, cancel := asking(ctx)
+	ask, cancel := context.WithTimeout(ctx, redialFor)
 	defer cancel()
 	end, err = g.EndOf(ask, p.Timeline)
 	return end, err == nil && p.LSN <= end, err
@@ -90,13 +95,17 @@ func (r *Router) CheckPrimary(ctx context.Context, g *watcher.Group, sessions []
 
 // Lost reports whether something that sessions have seen may not have survived the
 // failovers that are known by now: the server that answered may have been promoted
-// after the read was decided.
-func (r *Router) Lost(ctx context.Context, g *watcher.Group, sessions []*session.Session) bool {
+// after the read was decided. If the primary's position after the read is not known,
+// nor is whether it still was the one that the sessions have seen.
+func (r *Router) Lost(ctx context.Context, g *watcher.Group, sessions []*session.Session, known bool) bool {
 	var need session.Need
 	for _, s := range sessions {
 		s.Need(&need, g.Key(), r.oldest())
 	}
-	return !need.Aged && lostLine(ctx, g, &need)
+	if need.Aged || len(need.Lines()) == 0 {
+		return false
+	}
+	return !known || lostLine(ctx, g, &need)
 }
 
 func lostLine(ctx context.Context, g *watcher.Group, need *session.Need) (lost bool) {
@@ -113,18 +122,20 @@ func lostLine(ctx context.Context, g *watcher.Group, need *session.Need) (lost b
 // askPrimary is for a position beyond what is known of the primary, which is asked
 // now, on a new connection if it seems to have been left behind.
 func (r *Router) askPrimary(ctx context.Context, g *watcher.Group, want token.Position) (lost bool, err error) {
-	ask, cancel := asking(ctx)
-	defer cancel()
+	patience := askFor
 	if known := g.Timeline(); known != 0 && known < want.Timeline {
 		g.Primary.Redial()
+		patience = redialFor
 	}
+	ask, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	s, err := g.Primary.Sample(ask)
 	have := s.Position
 	switch {
 	case err != nil && (g.Timeline() == 0 || g.Timeline() >= want.Timeline):
 		return false, nil // nothing speaks against it
-	case err != nil: // what is known of the primary is too old, and no more can be known
-		return false, err
+	case err != nil:
+		return false, fmt.Errorf("%w: have timeline %d, want %d: %w", ErrStalePrimary, g.Timeline(), want.Timeline, err)
 	case have.Timeline < want.Timeline:
 		return false, fmt.Errorf("%w: have %s, want %s", ErrStalePrimary, have, want)
 	}

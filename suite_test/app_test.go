@@ -65,7 +65,11 @@ func openGORM(s *rywtest.Server, cfg *gorm.Config) *gorm.DB {
 	if cfg.Logger == nil {
 		cfg.Logger = logger.Discard
 	}
-	db, err := gorm.Open(dialector(s), cfg)
+	d := cfg.Dialector
+	if d == nil {
+		d = dialector(s)
+	}
+	db, err := gorm.Open(d, cfg)
 	Expect(err).NotTo(HaveOccurred())
 	pool, err := db.DB()
 	Expect(err).NotTo(HaveOccurred())

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 	"github.com/gorm-ryw/gorm-ryw/internal/pgdial"
 	"github.com/gorm-ryw/gorm-ryw/token"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // lineage is where the timelines ended that the primary's came from. What was
@@ -21,8 +23,21 @@ type lineage struct {
 	at   mono.Instant // when that was found out
 }
 
-// lineageAgain is how long the primary is not asked again after it did not tell.
-const lineageAgain = 10 * 1e9
+// How long the primary is not asked again after it refused to tell, or did not
+// answer.
+const (
+	afterRefusal  = 10 * time.Second
+	afterNoAnswer = 200 * time.Millisecond
+)
+
+func (l *lineage) askAgain() bool {
+	var refused *pgconn.PgError
+	pause := afterNoAnswer
+	if errors.As(l.err, &refused) || errors.Is(l.err, errBadAnswer) {
+		pause = afterRefusal
+	}
+	return l.err != nil && mono.Now().Sub(l.at) > pause
+}
 
 var errNoAncestor = errors.New("timeline is not an ancestor of the primary's")
 
@@ -40,9 +55,9 @@ func (g *Group) EndOf(ctx context.Context, timeline uint32) (token.LSN, error) {
 		return 0, err
 	}
 	defer l.turn.leave()
-	if l.of != now || l.err != nil && mono.Now().Sub(l.at) > lineageAgain {
-		l.of, l.at = now, mono.Now()
+	if l.of != now || l.askAgain() {
 		l.ends, l.err = g.askLineage(ctx, now)
+		l.of, l.at = now, mono.Now()
 	}
 	if l.err != nil {
 		return 0, l.err
