@@ -27,6 +27,7 @@ type call struct {
 	decision  policy.Decision
 	observers observers
 	target    gorm.ConnPool
+	traced    any              // what dbresolver's trace mode calls a replica
 	own       *session.Session // of a write
 	unit      *unit            // if the driver reports the end
 	keepsOpen bool             // the caller reads the rows
@@ -35,10 +36,11 @@ type call struct {
 	pure      bool
 	aged      bool
 	sent      bool
-	missed    bool // the primary's position after the read is not known
-	lost      bool // the server went away before the first row
-	retried   bool // the primary has failed
-	replan    bool // a prepared plan went stale: nothing prepared is used
+	failed    error // of a row, which GORM does not look at
+	missed    bool  // the primary's position after the read is not known
+	lost      bool  // the server went away before the first row
+	retried   bool  // the primary has failed
+	replan    bool  // a prepared plan went stale: nothing prepared is used
 }
 
 func (c *call) release() {
@@ -49,6 +51,7 @@ func (c *call) release() {
 	c.target, c.own, c.unit = nil, nil, nil
 	c.keepsOpen, c.lookup, c.silent = false, false, false
 	c.pure, c.aged, c.sent = false, false, false
+	c.failed, c.traced = nil, nil
 	c.missed, c.lost, c.retried, c.replan = false, false, false, false
 	l.calls.Put(c)
 }
@@ -106,7 +109,8 @@ func (c *call) QueryRowContext(ctx context.Context, query string, args ...any) *
 	for row.Err() != nil && c.again(ctx, query, row.Err()) {
 		row = c.queryRow(ctx, query, c.replanned(args))
 	}
-	c.lost = row.Err() != nil && isGone(row.Err())
+	c.failed = row.Err()
+	c.lost = c.failed != nil && isGone(c.failed)
 	return row
 }
 

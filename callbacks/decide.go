@@ -7,6 +7,7 @@ import (
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
 	"github.com/gorm-ryw/gorm-ryw/session"
+	"gorm.io/plugin/dbresolver"
 )
 
 // decide chooses the target. The error is that of the hint, which may have come with
@@ -128,11 +129,15 @@ func (c *call) set() *policy.Set {
 	probe := throwaway(c.db)
 	probe.Statement.Settings.Store(dbresolverRead, struct{}{})
 	toReplica(probe)
+	c.traced = probe.Statement.Context.Value(resolverMode)
 	if known := c.layer.known(probe); known != nil {
 		return known.Set
 	}
 	return nil
 }
+
+// resolverMode is where dbresolver's trace mode says what it took a statement for.
+const resolverMode = dbresolver.ResolverModeKey("dbresolver:resolver_mode_key")
 
 func (c *call) route(ctx context.Context) {
 	c.decision = c.layer.cfg.Router.Decide(ctx, &c.request)
@@ -140,6 +145,9 @@ func (c *call) route(ctx context.Context) {
 	if rep := c.decision.Replica; rep != nil {
 		c.unit = nil // of a try on the primary, which has ended
 		c.target = c.layer.poolOf(c, rep)
+		if c.traced != nil {
+			c.db.Statement.Context = context.WithValue(c.db.Statement.Context, resolverMode, c.traced)
+		}
 		rep.Begin()
 		return
 	}

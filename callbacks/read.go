@@ -83,7 +83,7 @@ func (l *Layer) observe(db *gorm.DB) {
 	// this statement is for the primary.
 	db.Statement.ConnPool = db.ConnPool
 	if c.sent {
-		c.tell(db.Error, rec)
+		c.tell(firstError(db.Error, c.failed), rec)
 		c.judge()
 		rec.decision = c.decision
 		l.cfg.Router.Counted(c.decision)

@@ -28,6 +28,7 @@ type unit struct {
 	writing   bool // BeginWrite was called for the observers
 	part      bool // of a transaction, which is counted instead
 	ended     atomic.Bool
+	unwatch   atomic.Pointer[func() bool] // stops watching the context
 	// owed is for a read that ended without a position while its callbacks run:
 	// they know whether anything was seen.
 	owed atomic.Int32
@@ -48,9 +49,23 @@ func (u *unit) write(key token.Key) {
 
 // finish ends what write began. Idempotent.
 func (u *unit) finish() {
+	if stop := u.unwatch.Load(); stop != nil {
+		(*stop)()
+	}
 	if !u.ended.Swap(true) && u.writing {
 		u.observers.each((*session.Session).EndWrite)
 	}
+}
+
+// watch ends the unit of a transaction whose context ends: database/sql rolls it back
+// then by closing its connection, of which the driver tells nothing. A commit that is
+// under way is reported all the same.
+func (u *unit) watch(ctx context.Context, key token.Key) {
+	stop := context.AfterFunc(ctx, func() {
+		u.observers.each(func(s *session.Session) { s.MarkSawPrimary(key) })
+		u.finish()
+	})
+	u.unwatch.Store(&stop)
 }
 
 // driverHooks is what the driver of a primary's pool tells.
@@ -245,6 +260,7 @@ func (p *Pool) beginReported(ctx context.Context, opts *sql.TxOptions) (*sql.Tx,
 		return nil, err
 	}
 	reported.add(tx, u)
+	u.watch(ctx, p.known.Group.Key())
 	return tx, nil
 }
 

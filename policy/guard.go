@@ -149,6 +149,10 @@ func (w *guard) positionOf(ctx context.Context, life token.Incarnation) (token.P
 		}
 	}
 	s, err := w.group.Primary.Sample(ctx)
+	if err != nil && ctx.Err() == nil {
+		w.group.Primary.Redial() // it may have failed before, and be back
+		s, err = w.group.Primary.Sample(ctx)
+	}
 	return s.Position, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -156,6 +157,53 @@ var _ = Describe("A failover", Serial, func() {
 		}
 		it, _ := read(old.DB, id)
 		Expect(it.V).To(BeEquivalentTo(1), "who has seen nothing is not protected")
+	})
+})
+
+var _ = Describe("A read whose primary is lost under way", Serial, func() {
+	It("is not sent to a replica that is behind, whatever could be proved when it was decided", func(ctx SpecContext) {
+		c := startCluster(ctx, rywtest.Options{Replicas: 1})
+		createTables(ctx, c)
+		a, r := newAppOn(ctx, c), c.Replica(0)
+		id := newID.Add(1)
+		Expect(a.Create(&Item{ID: id, V: 1}).Error).To(Succeed())
+		Expect(c.WaitReplicated(ctx)).To(Succeed())
+		Expect(r.SetApplyDelay(ctx, time.Minute)).To(Succeed())
+		s := session.New()
+		cs := session.NewContext(ctx, s)
+		bump(a.WithContext(cs), id)
+		Expect(r.Stop(ctx)).To(Succeed()) // and not killed: it comes back where it was
+		eventually("the replica is known to be gone", func() bool { return !a.ryw.Status().Nodes[1].Healthy })
+
+		type answer struct {
+			it Item
+			tx *gorm.DB
+		}
+		read := make(chan answer, 1)
+		const text = "select items.*, " + who + " from items, pg_sleep(2) where id = ?"
+		go func() {
+			var it Item
+			tx := a.WithContext(cs).Raw(text, id).Find(&it)
+			read <- answer{it, tx}
+		}()
+		admin, err := c.Primary().Conn(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		defer admin.Close(ctx)
+		const sleeping = "from pg_stat_activity where wait_event = 'PgSleep'"
+		eventually("the primary is reading", func() bool {
+			var n int
+			Expect(admin.QueryRow(ctx, "select count(*) "+sleeping).Scan(&n)).To(Succeed())
+			return n == 1
+		})
+		Expect(r.Start(ctx)).To(Succeed())
+		eventually("the replica is proven", func() bool { return a.ryw.Status().Nodes[1].Proven })
+		_, err = admin.Exec(ctx, "select pg_terminate_backend(pid) "+sleeping)
+		Expect(err).NotTo(HaveOccurred())
+
+		var got answer
+		Eventually(read).WithTimeout(patience).Should(Receive(&got))
+		Expect(got.tx.Error).NotTo(HaveOccurred())
+		Expect(got.it.V).To(BeEquivalentTo(2), rywplugin.Explain(got.tx).String())
 	})
 })
 

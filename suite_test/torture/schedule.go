@@ -1,0 +1,164 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// Kind is a kind of fault.
+type Kind uint8
+
+// The kinds. Those up to CutLinks are of one standby, the others of the primary.
+const (
+	KillReplica Kind = iota
+	KillReplicaBackend
+	StopReplica
+	RestartReplica
+	FreezeReplica
+	PauseReplay
+	DelayReplay
+	PartitionReplica
+	PartitionReplication
+	SlowLinks
+	CutLinks
+	KillPrimary
+	KillPrimaryBackend
+	FreezePrimary
+	PartitionPrimary
+	Promote
+	kinds
+)
+
+var kindNames = [kinds]string{
+	KillReplica:          "replica: SIGKILL, start",
+	KillReplicaBackend:   "replica: SIGKILL of one backend",
+	StopReplica:          "replica: immediate stop, start",
+	RestartReplica:       "replica: restart",
+	FreezeReplica:        "replica: SIGSTOP, SIGCONT",
+	PauseReplay:          "replica: replay paused",
+	DelayReplay:          "replica: replay delayed",
+	PartitionReplica:     "replica: partitioned from clients",
+	PartitionReplication: "replica: partitioned from primary",
+	SlowLinks:            "replica: slow network",
+	CutLinks:             "replica: connections cut",
+	KillPrimary:          "primary: SIGKILL, start",
+	KillPrimaryBackend:   "primary: SIGKILL of one backend",
+	FreezePrimary:        "primary: SIGSTOP, SIGCONT",
+	PartitionPrimary:     "primary: partitioned from clients",
+	Promote:              "failover",
+}
+
+// String returns the kind in words.
+func (k Kind) String() string {
+	if k < kinds {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("fault %d", k)
+}
+
+func (k Kind) ofReplica() bool { return k <= CutLinks }
+
+// crashes reports whether the server replays local WAL again when it is back.
+func (k Kind) crashes() bool {
+	return k == KillReplica || k == KillReplicaBackend || k == StopReplica
+}
+
+// Step is one fault, or two at the same time. Its zero value kills a replica and
+// starts it again at once.
+type Step struct {
+	Kind Kind
+	// Standby chooses among the standbys there are, in the order of the
+	// servers, modulo their number.
+	Standby int
+	// Hold is for how long the fault lasts, Gap the pause behind it.
+	Hold, Gap time.Duration
+	// Drop has what a partition held back thrown away instead of delivered.
+	Drop bool
+	// Ballast is how many MB of WAL are written first, so that a server that
+	// crashes has something to replay again.
+	Ballast int
+	// Lossy lets a failover lose writes that were acknowledged: the standbys
+	// are cut off from the primary for a moment before it dies.
+	Lossy bool
+	// With begins at the same time on another standby; nil for none. In a
+	// failover it is that standby's state when the primary dies.
+	With *Step
+}
+
+// String returns the step in one line.
+func (s *Step) String() string {
+	text := fmt.Sprintf("%s for %s", s.Kind, s.Hold)
+	if s.Kind.ofReplica() {
+		text += fmt.Sprintf(", standby %d", s.Standby)
+	}
+	if s.Drop {
+		text += ", dropping what was held back"
+	}
+	if s.Ballast > 0 {
+		text += fmt.Sprintf(", behind %d MB of WAL", s.Ballast)
+	}
+	if s.Lossy {
+		text += ", losing writes"
+	}
+	if s.With != nil {
+		text += "; with: " + s.With.String()
+	}
+	return text
+}
+
+// Schedule is an endless sequence of steps that depends on nothing but its seed.
+type Schedule struct {
+	rng  *rand.Rand
+	deck []Kind
+	// lossless makes no failover lose writes.
+	lossless bool
+}
+
+// NewSchedule returns the schedule of a seed.
+func NewSchedule(seed uint64, lossless bool) *Schedule {
+	return &Schedule{rng: rand.New(rand.NewPCG(seed, 0x70727475)), lossless: lossless}
+}
+
+// Next returns the next step. Each run of as many steps as there are kinds has
+// every kind once.
+func (s *Schedule) Next() Step {
+	if len(s.deck) == 0 {
+		for _, k := range s.rng.Perm(int(kinds)) {
+			s.deck = append(s.deck, Kind(k))
+		}
+	}
+	kind := s.deck[0]
+	s.deck = s.deck[1:]
+	st := s.step(kind)
+	if s.rng.Float64() < 0.4 {
+		other := s.step(riders[s.rng.IntN(len(riders))])
+		other.Ballast = 0
+		st.With = &other
+	}
+	return st
+}
+
+// riders are the kinds that may go along with another fault.
+var riders = []Kind{
+	KillReplica, StopReplica, RestartReplica, FreezeReplica, PauseReplay, DelayReplay,
+	PartitionReplica, PartitionReplication, SlowLinks,
+}
+
+// step draws the same number of values whatever the kind is.
+func (s *Schedule) step(k Kind) Step {
+	st := Step{
+		Kind: k, Standby: s.rng.IntN(6),
+		Hold: s.millis(100, 800), Gap: s.millis(50, 250), Drop: s.rng.IntN(2) == 0,
+	}
+	ballast, lossy := s.rng.IntN(2) == 0, s.rng.IntN(2) == 0
+	if ballast && k.crashes() {
+		st.Ballast = 48
+	}
+	st.Lossy = lossy && k == Promote && !s.lossless
+	return st
+}
+
+func (s *Schedule) millis(from, to int) time.Duration {
+	return time.Duration(from+s.rng.IntN(to-from)) * time.Millisecond
+}
