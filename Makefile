@@ -24,7 +24,7 @@ quickstart: ## Watch a primary and two replicas at work
 bench: ## Print the figures
 	go run ./bench
 
-COMPOSE := $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p ryw -f rywtest/docker/compose.yaml
+COMPOSE = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p ryw -f rywtest/docker/compose.yaml
 
 .PHONY: cluster-up
 cluster-up: ## Start a primary and two replicas in containers, on ports 54320 to 54322; RYWTEST_IMAGE chooses the image
@@ -37,6 +37,18 @@ cluster-down: ## Remove them with their data
 .PHONY: images
 images: ## Build images of PostgreSQL 15, 17 and 18 from Debian's packages, where no registry is to be had
 	@for v in 15 17 18; do rywtest/docker/build-image.sh $$v || [ $$? -eq 3 ] || exit 1; done
+
+.PHONY: clean-templates
+clean-templates: ## Remove the databases, and images of them, that rywtest keeps for its next clusters
+	go run ./rywtest/cmd/cleanup
+
+.PHONY: clean-images
+clean-images: clean-templates ## Remove these, and what "images" has built
+	docker images --quiet --filter=reference=gorm-ryw/postgres | sort -u | xargs -r docker image rm
+
+.PHONY: clean-leftovers
+clean-leftovers: ## Remove all of rywtest's containers and networks, of running tests too: for after a power cut
+	go run ./rywtest/cmd/cleanup -leftovers
 
 .PHONY: lint
 lint: $(GOLANGCI) ## Check style and structure

@@ -75,7 +75,7 @@ func swallow(c *rywtest.Cluster, signals chan os.Signal) {
 func startChild(t *testing.T, mode, dir, word string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childVar+"="+mode, "TMPDIR="+dir)
+	cmd.Env = append(os.Environ(), childVar+"="+mode, rywtest.EnvDir+"="+dir)
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	_, err = cmd.StdinPipe()
@@ -139,12 +139,14 @@ func TestSignalsLeaveNothingBehind(t *testing.T) {
 			if len(remains(t, dir, cmd.Process.Pid)) < 3 {
 				t.Fatalf("have %v, want servers", remains(t, dir, cmd.Process.Pid))
 			}
+			storage := volumes(t, cmd.Process.Pid)
 			must(t, cmd.Process.Signal(test.sig))
 			_ = cmd.Wait()
 			if have := cmd.ProcessState.Sys().(syscall.WaitStatus); !have.Signaled() || have.Signal() != test.sig {
 				t.Errorf("the child ended with %v, want by %v", cmd.ProcessState, test.sig)
 			}
 			wantNoRemains(t, dir, cmd.Process.Pid, test.limit)
+			wantNoVolumes(t, storage)
 		})
 	}
 }

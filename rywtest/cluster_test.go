@@ -104,65 +104,6 @@ func TestDSNAsAndUnixSocket(t *testing.T) {
 	}
 }
 
-func TestSettings(t *testing.T) {
-	c := start(t, rywtest.Options{
-		Replicas: 1,
-		// Fewer than a template with the default would allow a standby to have.
-		Settings:        map[string]string{"max_connections": "20", "log_line_prefix": `it's a \ test`},
-		ReplicaSettings: map[string]string{"work_mem": "5MB", "log_line_prefix": "other"},
-	})
-	for _, test := range []struct {
-		s          *rywtest.Server
-		name, want string
-	}{
-		{c.Primary(), "max_connections", "20"},
-		{c.Replica(0), "max_connections", "20"},
-		{c.Primary(), "log_line_prefix", `it's a \ test`},
-		{c.Replica(0), "log_line_prefix", "other"},
-		{c.Primary(), "work_mem", "4MB"},
-		{c.Replica(0), "work_mem", "5MB"},
-	} {
-		have := text(t, test.s, "current_setting('"+test.name+"')")
-		if have != test.want {
-			t.Errorf("%s of %s: have %q, want %q", test.name, test.s.Name(), have, test.want)
-		}
-	}
-}
-
-func TestKitWorksWithSettingsThatBreakQueriesOnStandbys(t *testing.T) {
-	c := start(t, rywtest.Options{Replicas: 1, ReplicaSettings: map[string]string{
-		"default_transaction_isolation": "serializable", "statement_timeout": "1",
-	}})
-	insert(t, c.Primary(), 1)
-	must(t, c.WaitReplicated(within(t, patience)))
-	must(t, c.Replica(0).PauseReplay(within(t, patience)))
-}
-
-func TestInitArgs(t *testing.T) {
-	c := start(t, rywtest.Options{Replicas: 1, InitArgs: []string{"--wal-segsize=1"}})
-	if have := text(t, c.Replica(0), "current_setting('wal_segment_size')"); have != "1MB" {
-		t.Errorf("have WAL segments of %s, want 1MB", have)
-	}
-}
-
-func TestBadOptions(t *testing.T) {
-	t.Setenv(rywtest.EnvBackend, "")
-	for want, o := range map[string]rywtest.Options{
-		"options: Settings: Port is set by rywtest":                    {Settings: map[string]string{"Port": "1"}},
-		"options: ReplicaSettings: primary_conninfo is set by rywtest": {ReplicaSettings: map[string]string{"primary_conninfo": ""}},
-		`options: Backend: have "moon", want "local"`:                  {Backend: "moon"},
-	} {
-		c, err := rywtest.Start(context.Background(), o)
-		if c != nil || err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("have error %v, want %q", err, want)
-		}
-	}
-	t.Setenv(rywtest.EnvBackend, "sun")
-	if _, err := rywtest.Start(context.Background(), rywtest.Options{}); err == nil || !strings.Contains(err.Error(), `"sun"`) {
-		t.Errorf("have error %v, want one about the back-end named by the environment", err)
-	}
-}
-
 func TestNoPostgresNamesTheCommandThatInstallsIt(t *testing.T) {
 	localOnly(t, "containers bring PostgreSQL with them")
 	t.Setenv("PATH", "")
@@ -177,15 +118,11 @@ func TestNoPostgresNamesTheCommandThatInstallsIt(t *testing.T) {
 // in the end.
 func privateTemp(t *testing.T) string {
 	t.Helper()
-	parent := "/dev/shm"
-	if _, err := os.Stat(parent); err != nil {
-		parent = "/tmp"
-	}
-	dir, err := os.MkdirTemp(parent, "test-")
+	dir, err := os.MkdirTemp("", "test-")
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o755)) // servers of root run as another user
-	t.Setenv("TMPDIR", dir)
+	t.Setenv(rywtest.EnvDir, dir)
 	return dir
 }
 
@@ -310,7 +247,7 @@ func TestLongTempDirStillHasSockets(t *testing.T) {
 	localOnly(t, "containers keep their sockets for themselves")
 	long := filepath.Join(privateTemp(t), strings.Repeat("x", 100))
 	must(t, os.Mkdir(long, 0o755))
-	t.Setenv("TMPDIR", long)
+	t.Setenv(rywtest.EnvDir, long)
 	c := start(t, rywtest.Options{Replicas: rywtest.NoReplicas})
 	p := c.Primary()
 	socket := filepath.Join(p.SocketDir(), ".s.PGSQL."+text(t, p, "current_setting('port')"))

@@ -52,11 +52,12 @@
 //
 // # Where things are
 //
-// Everything of a cluster is in one directory: below $TMPDIR if that is set, else
-// in /dev/shm if that has 4 GB of room, else in /tmp. The first Start of each
+// Everything of a cluster is in one directory: below $RYWTEST_DIR or $TMPDIR if that
+// is set, else in /dev/shm if that has 4 GB of room, else in /tmp. The first Start of each
 // PostgreSQL version makes a template, which stays in $RYWTEST_CACHE or the user's
-// cache folder, and which others copy. Each cluster gets a system identifier of its
-// own.
+// cache folder, and which others copy; for Docker it is an image of the engine's,
+// gorm-ryw/rywtest-template. "go run github.com/gorm-ryw/gorm-ryw/rywtest/cmd/cleanup"
+// removes them. Each cluster gets a system identifier of its own.
 //
 // # Nothing stays behind
 //
@@ -64,5 +65,7 @@
 // ends. On SIGINT and SIGTERM all clusters are closed and the signal is raised
 // again; handlers of the program's own see it twice. If the process dies otherwise
 // (SIGKILL, a panic, os.Exit) a watchdog, a small shell process that notices a
-// pipe being closed, does it within seconds.
+// pipe being closed, does it within seconds; an engine that is asked for more than the
+// machine can do takes longer. What a machine that goes down leaves in an engine,
+// "cleanup -leftovers" removes.
 package rywtest

@@ -73,7 +73,7 @@ func (s *Server) restore(ctx context.Context, primary *Server) error {
 
 func (s *Server) rewind(ctx context.Context, primary *Server) error {
 	return s.node.Run(ctx, "pg_rewind", "--no-sync", "--target-pgdata="+s.node.DataDir(),
-		"--source-server="+s.conninfo(primary)+" dbname=postgres")
+		"--source-server="+s.toolConninfo(primary)+" dbname=postgres")
 }
 
 // clone replaces the data directory by a base backup.
@@ -82,7 +82,7 @@ func (s *Server) clone(ctx context.Context, primary *Server) error {
 		return err
 	}
 	return s.node.Run(ctx, "pg_basebackup", "--no-sync", "--no-manifest", "--checkpoint=fast", "--wal-method=stream",
-		"--pgdata="+s.node.DataDir(), "--dbname="+s.conninfo(primary))
+		"--pgdata="+s.node.DataDir(), "--dbname="+s.toolConninfo(primary))
 }
 
 // copyFrom makes a new server a standby, or leaves nothing running.
@@ -102,6 +102,12 @@ func (s *Server) conninfo(other *Server) string {
 	at := s.node.Reach(other.node)
 	return fmt.Sprintf("host=%s port=%d user=postgres application_name=%s sslmode=disable gssencmode=disable",
 		at.Host, at.Port, s.name)
+}
+
+// toolConninfo is conninfo for a program that runs for a moment, without the
+// settings that would end its connection.
+func (s *Server) toolConninfo(other *Server) string {
+	return s.conninfo(other) + " options='-c statement_timeout=0 -c idle_session_timeout=0'"
 }
 
 // configure writes the server's settings; without an upstream it is a primary.

@@ -92,9 +92,9 @@ func awaitEnd(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// Freeze stops all processes of the server, by SIGSTOP or by pausing the container: connections stay open and
-// new ones are accepted by the system, but nothing answers. Nothing happens if it
-// is frozen already.
+// Freeze stops all processes of the server, by SIGSTOP or by pausing the container:
+// connections stay open and new ones are accepted by the system, but nothing
+// answers. Nothing happens if it is frozen already.
 func (s *Server) Freeze(ctx context.Context) error { return s.fail("freeze", s.node.Freeze(ctx)) }
 
 // Thaw lets a frozen server go on.

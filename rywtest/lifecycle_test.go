@@ -140,7 +140,7 @@ func TestFreezeAndThaw(t *testing.T) {
 	}
 	begin := time.Now()
 	must(t, c.Close())
-	if took := time.Since(begin); took > 5*time.Second {
+	if took := time.Since(begin); took > 5*time.Second && !onDocker() { // an engine may be busy
 		t.Errorf("closing a frozen cluster took %v", took)
 	}
 }

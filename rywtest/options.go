@@ -7,7 +7,7 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
+	"strconv"
 	"time"
 )
 
@@ -37,6 +37,9 @@ const (
 	// EnvCache is the folder for the template, which is kept between runs; the
 	// default is "rywtest" in the user's cache folder (os.UserCacheDir).
 	EnvCache = "RYWTEST_CACHE"
+	// EnvDir is the folder that the clusters of Local live in. The default is $TMPDIR
+	// if that is set, else /dev/shm if that has 4 GB of room, else /tmp.
+	EnvDir = "RYWTEST_DIR"
 )
 
 const (
@@ -47,7 +50,7 @@ const (
 	// DefaultImage is the image that is used when EnvImage is empty.
 	DefaultImage = "postgres:17"
 	// StartTimeout bounds Start, in addition to its context.
-	StartTimeout = time.Minute
+	StartTimeout = 2 * time.Minute
 )
 
 // Options say what Start is to start. The zero value is a primary with two
@@ -77,11 +80,6 @@ type Options struct {
 	Partitionable bool
 }
 
-// reserved are the settings the kit needs for itself.
-var reserved = []string{
-	"port", "listen_addresses", "unix_socket_directories", "primary_conninfo", "data_directory", "config_file", "hba_file",
-}
-
 func (o Options) withDefaults() Options {
 	switch {
 	case o.Replicas == 0:
@@ -90,6 +88,8 @@ func (o Options) withDefaults() Options {
 		o.Replicas = 0
 	}
 	o.Backend = cmp.Or(o.Backend, Backend(os.Getenv(EnvBackend)), Local)
+	// The caller may change its own while the cluster lives.
+	o.Settings, o.ReplicaSettings, o.InitArgs = maps.Clone(o.Settings), maps.Clone(o.ReplicaSettings), slices.Clone(o.InitArgs)
 	return o
 }
 
@@ -100,41 +100,18 @@ func (o Options) validate() error {
 	case o.Backend == Docker && o.BinDir != "":
 		return fmt.Errorf("BinDir: have %q, want none with Backend %q", o.BinDir, Docker)
 	}
-	return errors.Join(checkSettings("Settings", o.Settings), checkSettings("ReplicaSettings", o.ReplicaSettings))
+	return errors.Join(
+		checkSettings("Settings", o.Settings), checkSettings("ReplicaSettings", o.ReplicaSettings),
+		checkInitArgs(o.InitArgs), o.checkReplicas(),
+	)
 }
 
-func checkSettings(field string, settings map[string]string) error {
-	for name := range settings {
-		if slices.Contains(reserved, strings.ToLower(name)) {
-			return fmt.Errorf("%s: %s is set by rywtest", field, name)
-		}
+// checkReplicas keeps a replica from waiting for a place at the primary that it
+// will never get. A bad number is for PostgreSQL to judge.
+func (o Options) checkReplicas() error {
+	senders, err := strconv.Atoi(settings(baseSettings, o.Settings)["max_wal_senders"])
+	if err == nil && senders < o.Replicas {
+		return fmt.Errorf("Replicas: have %d, want at most %d, which is max_wal_senders (see Settings)", o.Replicas, senders)
 	}
 	return nil
-}
-
-// baseSettings are for speed and for tidiness, and to have room; whatever decides
-// what readers see is left at PostgreSQL's defaults.
-var baseSettings = map[string]string{
-	"fsync":                       "off", // matters when the machine crashes, not when processes do
-	"wal_level":                   "replica",
-	"hot_standby":                 "on",
-	"max_connections":             "200",
-	"max_wal_senders":             "20",
-	"max_replication_slots":       "20",
-	"wal_keep_size":               "1GB",  // replicas that were away find what they missed
-	"wal_retrieve_retry_interval": "50ms", // 5 s by default: how soon a replica reconnects
-	"timezone":                    "UTC",
-	"log_timezone":                "UTC",
-	"log_line_prefix":             "%m [%p] %b ",
-	"log_checkpoints":             "off",
-	"unix_socket_permissions":     "0700",
-}
-
-// settings merges: later ones win.
-func settings(layers ...map[string]string) map[string]string {
-	all := map[string]string{}
-	for _, layer := range layers {
-		maps.Copy(all, layer)
-	}
-	return all
 }

@@ -112,13 +112,22 @@ func (w walWriter) emit(length int) {
 	must(w.t, err)
 }
 
+// head is what a record takes beside its content. A page's header, or a record of
+// the server's own, makes it look longer now and then.
+func (w walWriter) head() int {
+	head := walPage
+	for range 3 {
+		before := w.at()
+		w.emit(8)
+		head = min(head, w.at()-before-8)
+	}
+	return head
+}
+
 // fillPage makes a record end at the edge of a page, in several tries, because the
 // server may write records of its own in between.
 func (w walWriter) fillPage() bool {
-	w.emit(8)
-	before := w.at()
-	w.emit(8)
-	head := w.at() - before - 8 // what a record takes beside its content
+	head := w.head()
 	for range 100 {
 		switch rest := walPage - w.at()%walPage; {
 		case rest > 4*head: // fill most of the page

@@ -3,6 +3,7 @@ package rywtest
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"time"
 
@@ -84,7 +85,10 @@ func (s *Server) fail(what string, err error) error {
 // queries: on a standby, for one, serializable makes every query fail.
 var adminParams = map[string]string{
 	"application_name":              "rywtest",
+	"client_encoding":               "UTF8",
 	"default_transaction_isolation": "read committed",
+	"idle_session_timeout":          "0",
+	"standard_conforming_strings":   "on", // which pgx asks for
 	"statement_timeout":             "0",
 }
 
@@ -98,9 +102,7 @@ func (s *Server) admin(ctx context.Context) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, value := range adminParams {
-		config.RuntimeParams[name] = value
-	}
+	maps.Copy(config.RuntimeParams, adminParams)
 	config.ConnectTimeout = adminConnect
 	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	return pgx.ConnectConfig(ctx, config)

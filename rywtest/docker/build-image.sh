@@ -12,12 +12,13 @@
 # exit status:
 #   0  the image is there
 #   1  the build failed
-#   2  wrong usage, or not root
+#   2  wrong usage
 #   3  absent: Debian's suite no longer has that version
+#   4  the image has to be built, which only root can
 set -euo pipefail
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-readonly here exit_usage=2 exit_absent=3
+readonly here exit_usage=2 exit_absent=3 exit_not_root=4
 work= # the temporary folder, once it exists
 child= # the running sandbox, while there is one
 
@@ -149,7 +150,7 @@ if [ -z "$force" ] && built; then
 	say "$image exists"
 	exit 0
 fi
-[ "$(id -u)" = 0 ] || fail "$exit_usage" 'debootstrap works as root only: run this as root'
+[ "$(id -u)" = 0 ] || fail "$exit_not_root" "$image has to be built, and debootstrap works as root only: run this as root"
 trap cleanup EXIT
 trap 'exit 1' HUP INT TERM
 
@@ -159,7 +160,8 @@ if [ -z "$force" ] && built; then
 	exit 0
 fi
 install_debootstrap
-work=$(mktemp -d -t gorm-ryw-image.XXXXXX)
+rm -rf --one-file-system -- "${TMPDIR:-/tmp}/gorm-ryw-image-$version."* # of runs that were killed
+work=$(mktemp -d -t "gorm-ryw-image-$version.XXXXXX")
 say "building $image from Debian $suite"
 make_rootfs
 server=$(tail -n 1 "$work/log")

@@ -114,7 +114,7 @@ func (b *Backend) shutdown() error {
 	b.mu.Unlock()
 	b.cancel(backend.ErrClosed)
 	b.running.Wait()
-	err := b.remove()
+	err := remove(context.Background(), b.call, labelName+"="+b.id)
 	if err == nil {
 		b.servers.Wait() // ended with their containers
 	}
@@ -125,28 +125,31 @@ func (b *Backend) shutdown() error {
 	return b.dog.Dismiss()
 }
 
-// remove removes whatever has the cluster's label.
-func (b *Backend) remove() error {
-	for _, kind := range []struct{ list, remove []string }{
-		{[]string{"ps", "--all", "--quiet"}, []string{"rm", "--force", "--volumes"}},
-		{[]string{"network", "ls", "--quiet"}, []string{"network", "rm"}},
-	} {
-		ids, err := b.call(context.Background(), append(kind.list, "--filter=label="+labelName+"="+b.id)...)
-		if err != nil {
-			return err
-		}
-		if ids == "" {
-			continue
-		}
-		if _, err := b.call(context.Background(), append(kind.remove, strings.Fields(ids)...)...); err != nil {
-			return err
-		}
-	}
-	return nil
+// remove removes whatever has a label: containers and with them their volumes, then
+// networks.
+func remove(ctx context.Context, call caller, label string) error {
+	filter := "--filter=label=" + label
+	return errors.Join(
+		removeAll(ctx, call, []string{"ps", "--all", "--quiet", filter}, "rm", "--force", "--volumes"),
+		removeAll(ctx, call, []string{"network", "ls", "--quiet", filter}, "network", "rm"),
+	)
 }
 
-// sweepCommand is remove for the watchdog, which also has to wait for what the
-// engine was asked for just before this process died: it looks several times.
+// caller is Backend.call.
+type caller func(ctx context.Context, args ...string) (string, error)
+
+// removeAll removes what a command lists.
+func removeAll(ctx context.Context, call caller, list []string, remove ...string) error {
+	ids, err := call(ctx, list...)
+	if err != nil || ids == "" {
+		return err
+	}
+	_, err = call(ctx, append(remove, strings.Fields(ids)...)...)
+	return err
+}
+
+// sweepCommand is remove for the watchdog. It looks several times: a network cannot
+// go while a container is just leaving it.
 func (b *Backend) sweepCommand() string {
 	client := "'" + strings.ReplaceAll(b.client, "'", `'\''`) + "'"
 	return strings.NewReplacer("docker", client, "LABEL", labelName+"="+b.id).Replace(

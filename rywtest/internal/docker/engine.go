@@ -53,10 +53,23 @@ func (b *Backend) exec(ctx context.Context, container string, program ...string)
 		return "", err
 	}
 	defer b.running.Done()
+	ctx, stop := b.bound(ctx)
+	defer stop()
+	return run(ctx, b.command(ctx, append([]string{"exec", container}, program...)...))
+}
+
+// bound returns a context that also ends when the back-end is closed.
+func (b *Backend) bound(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(b.ctx, func() { cancel(context.Cause(b.ctx)) })()
-	return b.run(ctx, append([]string{"exec", container}, program...)...)
+	stop := context.AfterFunc(b.ctx, func() { cancel(context.Cause(b.ctx)) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// pause waits, or returns why waiting is no use.
+func (b *Backend) pause(ctx context.Context, d time.Duration) error {
+	ctx, stop := b.bound(ctx)
+	defer stop()
+	return backend.Pause(ctx, d)
 }
 
 // enter counts a command that Close has to wait for; b.running.Done ends it.
@@ -73,16 +86,19 @@ func (b *Backend) enter(ctx context.Context) error {
 	return nil
 }
 
-// call is run for commands of the engine.
+// call is run for commands that make or remove something. Should this process die,
+// the watchdog begins when they have ended, and finds what they have made.
 func (b *Backend) call(ctx context.Context, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, engineTimeout)
 	defer cancel()
-	return b.run(ctx, args...)
+	cmd := b.command(ctx, args...)
+	b.dog.Hold(cmd)
+	return run(ctx, cmd)
 }
 
-func (b *Backend) run(ctx context.Context, args ...string) (string, error) {
+// run runs a command and returns its output.
+func run(ctx context.Context, cmd *exec.Cmd) (string, error) {
 	var out, problem bytes.Buffer
-	cmd := b.command(ctx, args...)
 	cmd.Stdout, cmd.Stderr = &out, &problem
 	err := cmd.Run()
 	if err == nil {
@@ -91,7 +107,7 @@ func (b *Backend) run(ctx context.Context, args ...string) (string, error) {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	return "", fmt.Errorf("docker %s: %w\n%s", summary(args), err, tidy(out.String()+problem.String()))
+	return "", fmt.Errorf("docker %s: %w\n%s", summary(cmd.Args[1:]), err, tidy(out.String()+problem.String()))
 }
 
 // summary is the start of a command, as much as tells commands apart.

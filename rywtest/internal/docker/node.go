@@ -26,23 +26,25 @@ const serverPort = 5432
 type Node struct {
 	b         *Backend
 	container string
-	address   string         // on the private network
-	port      *freeport.Port // on this machine
-	in        *proxy.Proxy   // before the server; nil unless the cluster can be partitioned
+	address   string       // on the private network
+	in        *proxy.Proxy // before the server; nil unless the cluster can be partitioned
 	log       tail
 
-	mu      sync.Mutex // protects the fields below
-	made    bool       // the container exists
-	up      bool       // the container's first process runs
-	cut     bool       // off the private network
+	mu      sync.Mutex     // protects the fields below
+	port    *freeport.Port // on this machine
+	made    bool           // the container exists
+	joined  bool           // it was connected to the private network
+	served  bool           // it has run: others know the port
+	up      bool           // its first process runs
+	cut     bool           // off the private network
 	frozen  bool
-	server  *process // nil when it never ran
+	server  *process // the last one
 	removed bool
 }
 
 // newNode makes the i-th node.
 func newNode(b *Backend, name string, i int) (*Node, error) {
-	n := &Node{b: b, container: b.id + "-" + name}
+	n := &Node{b: b, container: b.id + "-" + name, server: new(process)}
 	var err error
 	if n.address, err = b.address(i); err != nil {
 		return nil, err
@@ -85,6 +87,8 @@ func (n *Node) Client() backend.Endpoint {
 
 // Admin is the server's port on this machine.
 func (n *Node) Admin() backend.Endpoint {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	return backend.Endpoint{Host: "127.0.0.1", Port: n.port.Number()}
 }
 
@@ -98,51 +102,6 @@ func (n *Node) Reach(other backend.Node) backend.Endpoint {
 
 // DataDir is the data directory in the container.
 func (n *Node) DataDir() string { return dataDir }
-
-// ensure makes the container if there is none and starts it if it does not run;
-// n.mu is held.
-func (n *Node) ensure(ctx context.Context) error {
-	if !n.made {
-		if err := n.make(ctx); err != nil {
-			return err
-		}
-	}
-	if n.up {
-		return nil
-	}
-	if _, err := n.b.do(ctx, "start", n.container); err != nil {
-		return err
-	}
-	n.up = true
-	return nil
-}
-
-func (n *Node) make(ctx context.Context) error {
-	err := n.b.create(ctx, "--name="+n.container, "--volume="+homeDir, "--network=bridge",
-		fmt.Sprintf("--publish=127.0.0.1:%d:%d", n.port.Number(), serverPort), n.b.image)
-	if err != nil {
-		return err
-	}
-	n.made = true
-	return n.join(ctx)
-}
-
-// join connects the container to the private network.
-func (n *Node) join(ctx context.Context) error {
-	_, err := n.b.do(ctx, "network", "connect", "--ip="+n.address, n.b.id, n.container)
-	return err
-}
-
-// script runs a shell script in the folder that holds data, the data directory; n.mu is held.
-func (n *Node) script(ctx context.Context, script string, args ...string) (string, error) {
-	if err := n.ensure(ctx); err != nil {
-		return "", err
-	}
-	if n.frozen {
-		return "", backend.ErrFrozen
-	}
-	return n.b.exec(ctx, n.container, append([]string{"sh", "-c", "set -e; cd " + homeDir + "; " + script, "sh"}, args...)...)
-}
 
 // controlHead is how much of pg_control its structure fits in.
 const controlHead = 1024
@@ -222,8 +181,7 @@ func (n *Node) Configure(ctx context.Context, c backend.Config) error {
 	return err
 }
 
-// Run runs a program in the container. If it is cut short, so is everything in the
-// container, unless the server runs: nothing goes on with the data directory then.
+// Run runs a program in the container.
 func (n *Node) Run(ctx context.Context, program string, args ...string) error {
 	n.mu.Lock()
 	err := n.ensure(ctx)
@@ -237,10 +195,7 @@ func (n *Node) Run(ctx context.Context, program string, args ...string) error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.alive() {
-		return err
-	}
-	return errors.Join(err, n.kill(context.WithoutCancel(ctx)))
+	return errors.Join(err, n.quell(ctx))
 }
 
 // Partition takes the container off the private network and makes the proxy pass

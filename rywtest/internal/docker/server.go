@@ -8,42 +8,29 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/backend"
 )
 
-// process is a server, seen through the "docker exec" that runs it. A goroutine
-// waits for it and is joined by Backend.Close.
+// process is a server, seen through the "docker exec" that runs it; Backend.Close
+// joins the goroutine that waits for it.
 type process struct {
-	first firstLine     // its process id in the container
-	done  chan struct{} // closed when it has ended and err is set
-	err   error
-}
-
-func (p *process) ended() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
+	*backend.Run           // nil if it never ran
+	first        firstLine // its process id in the container
 }
 
 // alive reports whether the server runs; n.mu is held.
-func (n *Node) alive() bool { return n.server != nil && !n.server.ended() }
-
-var closedChannel = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
+func (n *Node) alive() bool { return !n.server.Ended() }
 
 // Done returns the channel that the waiting goroutine closes.
 func (n *Node) Done() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.server == nil {
-		return closedChannel
-	}
-	return n.server.done
+	return n.server.Done()
 }
 
 // PID is the id of the postmaster in its container.
@@ -67,6 +54,10 @@ left || rm -f postmaster.pid
 echo $$
 exec postgres -D "$PWD"`
 
+// retries bounds how long Start tries again when something that passes stands in
+// its way.
+const retries = 10 * time.Second
+
 // Start starts the server and waits until it listens.
 func (n *Node) Start(ctx context.Context) error {
 	n.mu.Lock()
@@ -77,7 +68,32 @@ func (n *Node) Start(ctx context.Context) error {
 	if n.alive() {
 		return backend.ErrRunning
 	}
-	n.up = n.up && n.server == nil // the container may have ended with its server
+	for deadline := time.Now().Add(retries); ; {
+		err := n.try(ctx)
+		if err == nil || !passing(err) || time.Now().After(deadline) {
+			return err
+		}
+		if e := n.b.pause(ctx, 100*time.Millisecond); e != nil {
+			return errors.Join(e, err)
+		}
+	}
+}
+
+// errRefused is of a server that ended before it listened.
+var errRefused = errors.New("server ended before it listened")
+
+// passing reports whether the same start may succeed in a moment: texts of the engine
+// for a container that is just ending, and of PostgreSQL for what is left of an
+// earlier run.
+func passing(err error) bool {
+	return errors.Is(err, errRefused) && slices.ContainsFunc([]string{
+		"is not running", "pre-existing shared memory block", `lock file "postmaster.pid" already exists`,
+	}, func(text string) bool { return strings.Contains(err.Error(), text) })
+}
+
+// try starts the server once; n.mu is held.
+func (n *Node) try(ctx context.Context) error {
+	n.up = n.up && n.server.Run == nil // the container may have ended with its server
 	if err := n.ensure(ctx); err != nil {
 		return err
 	}
@@ -100,26 +116,23 @@ func (n *Node) launch() error {
 	if b.closed {
 		return backend.ErrClosed
 	}
-	p := &process{done: make(chan struct{})}
+	p := new(process)
 	cmd := b.command(context.Background(), "exec", "--workdir="+dataDir, n.container, "sh", "-c", launch)
 	cmd.Stdout, cmd.Stderr = &p.first, &n.log
 	if _, err := b.dog.Start(cmd); err != nil {
 		return err
 	}
+	p.Run = backend.NewRun(&b.servers, cmd.Wait)
 	n.server, n.frozen = p, false
-	b.servers.Go(func() {
-		p.err = cmd.Wait()
-		close(p.done)
-	})
 	return nil
 }
 
 func (n *Node) awaitListening(ctx context.Context, logged int) error {
 	for {
-		if n.server.ended() {
-			return fmt.Errorf("server ended before it listened: %w\n%s", n.server.err, n.log.since(logged))
+		if n.server.Ended() {
+			return fmt.Errorf("%w: %w\n%s", errRefused, n.server.Err(), n.log.since(logged))
 		}
-		if n.listens() {
+		if listens(n.port.Addr()) {
 			return nil
 		}
 		if err := n.b.pause(ctx, 10*time.Millisecond); err != nil {
@@ -133,8 +146,8 @@ func (n *Node) awaitListening(ctx context.Context, logged int) error {
 // nothing: the engine accepts it before anybody listens in the container.
 var sslRequest = []byte{0, 0, 0, 8, 4, 210, 22, 47}
 
-func (n *Node) listens() bool {
-	conn, err := net.DialTimeout("tcp", n.Admin().String(), time.Second)
+func listens(addr string) bool {
+	conn, err := net.DialTimeout("tcp", addr, time.Second)
 	if err != nil {
 		return false
 	}
@@ -157,12 +170,7 @@ func (n *Node) Shutdown(ctx context.Context, m backend.Mode) error {
 	if err != nil {
 		return err
 	}
-	select {
-	case <-p.done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("server has not ended: %w", context.Cause(ctx))
-	}
+	return p.Await(ctx)
 }
 
 // signal sends the postmaster a signal.
@@ -206,9 +214,7 @@ func (n *Node) kill(ctx context.Context) error {
 		return err
 	}
 	n.up, n.frozen = false, false
-	if n.server != nil {
-		<-n.server.done
-	}
+	<-n.server.Done()
 	return n.ensure(ctx)
 }
 

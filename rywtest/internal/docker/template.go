@@ -51,10 +51,38 @@ func (b *Backend) template(ctx context.Context, image string) (string, error) {
 		if !says(err, "is already in use") {
 			return "", err
 		}
+		if err := b.dropOrphan(ctx, maker); err != nil {
+			return "", err
+		}
 		if err := b.pause(ctx, 200*time.Millisecond); err != nil {
-			return "", fmt.Errorf("another process makes %s: %w", name, err)
+			return "", fmt.Errorf("another process makes %s in container %s: %w", name, maker, err)
 		}
 	}
+}
+
+// makerLife is longer than anybody takes to make a template.
+var makerLife = 5 * time.Minute
+
+// dropOrphan removes a container that should have become a template, and whose
+// process died without its watchdog, as when the machine went down.
+func (b *Backend) dropOrphan(ctx context.Context, maker string) error {
+	text, err := b.do(ctx, "inspect", "--type=container", "--format={{.Id}} {{.Created}}", maker)
+	if says(err, "No such container") {
+		return nil // its process was about to finish
+	}
+	if err != nil {
+		return err
+	}
+	id, created, _ := strings.Cut(text, " ")
+	begin, err := time.Parse(time.RFC3339Nano, created)
+	if err != nil {
+		return fmt.Errorf("age of container %s: %w", maker, err)
+	}
+	if time.Since(begin) < makerLife {
+		return nil
+	}
+	_, err = b.do(ctx, "rm", "--force", "--volumes", id)
+	return err
 }
 
 // create makes a container; the last argument is the image, which is never
@@ -124,18 +152,4 @@ func (b *Backend) fillTemplate(ctx context.Context, maker string) error {
 	}
 	_, err := b.exec(ctx, maker, "sh", "-c", pack, "sh", dataDir, b.spec.Recorded())
 	return err
-}
-
-// pause waits, or returns why waiting is no use.
-func (b *Backend) pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-b.ctx.Done():
-		return context.Cause(b.ctx)
-	}
 }

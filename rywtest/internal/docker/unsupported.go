@@ -14,3 +14,9 @@ import (
 func Open(context.Context, backend.Spec, string) (backend.Backend, error) {
 	return nil, fmt.Errorf("servers in containers need Linux or macOS, this is %s (on Windows run the tests in WSL 2)", runtime.GOOS)
 }
+
+// RemoveTemplates has nothing to remove.
+func RemoveTemplates(context.Context) error { return nil }
+
+// RemoveLeftovers has nothing to remove.
+func RemoveLeftovers(context.Context) error { return nil }

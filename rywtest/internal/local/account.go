@@ -78,7 +78,7 @@ func (a account) reach(path string) error {
 			return err
 		}
 		if info.Mode()&0o001 == 0 && !a.owns(info) {
-			return fmt.Errorf("user %s, which servers run as, cannot enter %s: set TMPDIR to a folder that it can", a.name, dir)
+			return fmt.Errorf("user %s, which servers run as, cannot enter %s: set RYWTEST_DIR to a folder that it can", a.name, dir)
 		}
 	}
 	return nil

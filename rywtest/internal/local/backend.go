@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,8 +65,15 @@ func Open(ctx context.Context, spec backend.Spec) (backend.Backend, error) {
 	return b, nil
 }
 
+// DirEnvVar names the folder that clusters live in, before any other.
+const DirEnvVar = "RYWTEST_DIR"
+
 func (b *Backend) makeDirs() (err error) {
-	if b.base, err = b.tempDir(tempParent()); err != nil {
+	parent, err := filepath.Abs(cmp.Or(os.Getenv(DirEnvVar), usualParent()))
+	if err != nil {
+		return err
+	}
+	if b.base, err = b.tempDir(parent); err != nil {
 		return err
 	}
 	if b.sockets = filepath.Join(b.base, "s"); len(b.sockets) <= maxSocketDir {

@@ -102,6 +102,20 @@ func TestPortTakenWhileStoppedIsWaitedFor(t *testing.T) {
 	}
 }
 
+func TestFolderOfClustersMayBeRelative(t *testing.T) {
+	parent, err := os.MkdirTemp("/tmp", "rywtest-relative-")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(parent) })
+	must(t, os.Chmod(parent, 0o755)) // servers of root run as another user
+	t.Chdir(filepath.Dir(parent))
+	t.Setenv(DirEnvVar, filepath.Base(parent))
+	b := open(t, backend.Spec{})
+	if filepath.Dir(b.base) != parent {
+		t.Fatalf("have cluster %s, want it below %s", b.base, parent)
+	}
+	must(t, seeded(t, b, "a").Start(within(t, patience)))
+}
+
 func TestKillLeavesNoLockFilesAndNoSharedMemory(t *testing.T) {
 	b := open(t, backend.Spec{})
 	n := seeded(t, b, "a")
@@ -198,6 +212,21 @@ func TestTemplateIsMadeOnce(t *testing.T) {
 	}
 }
 
+func TestRemovedTemplateIsMadeAnew(t *testing.T) {
+	t.Setenv(CacheEnvVar, t.TempDir())
+	b := open(t, backend.Spec{})
+	path, err := b.template(within(t, patience))
+	must(t, err)
+	other := filepath.Join(filepath.Dir(path), "other")
+	must(t, os.WriteFile(other, nil, 0o600))
+	must(t, RemoveTemplates(within(t, patience)))
+	if exists(path) || !exists(other) {
+		t.Errorf("have the template: %v, want it gone; have another file: %v, want it there", exists(path), exists(other))
+	}
+	_, err = b.template(within(t, patience))
+	must(t, err)
+}
+
 func TestTemplateKeyDependsOnWhatMatters(t *testing.T) {
 	key := func(spec backend.Spec) string { return (&Backend{spec: spec}).templateKey() }
 	plain := key(backend.Spec{})
@@ -281,7 +310,7 @@ func TestReach(t *testing.T) {
 	dir := t.TempDir() // of this user, closed to others
 	must(t, os.Chmod(dir, 0o700))
 	other := account{name: "somebody", uid: os.Getuid() + 12345, drop: true}
-	if err := other.reach(filepath.Join(dir, "x")); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
+	if err := other.reach(filepath.Join(dir, "x")); err == nil || !strings.Contains(err.Error(), DirEnvVar) {
 		t.Errorf("have error %v, want one that says what to do", err)
 	}
 	me := account{uid: os.Getuid()}

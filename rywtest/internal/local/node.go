@@ -28,14 +28,14 @@ type Node struct {
 	mu      sync.Mutex // protects the fields below
 	port    *freeport.Port
 	conf    string   // settings as text, without addresses
-	server  *process // nil when it never ran
+	server  *process // the last one
 	served  bool     // has listened: others know the port
 	frozen  bool
 	removed bool
 }
 
 func newNode(b *Backend, name string) (*Node, error) {
-	n := &Node{b: b, name: name, dir: filepath.Join(b.base, name), log: filepath.Join(b.base, name+".log")}
+	n := &Node{b: b, name: name, dir: filepath.Join(b.base, name), log: filepath.Join(b.base, name+".log"), server: new(process)}
 	var err error
 	if n.port, err = freeport.Reserve(); err != nil {
 		return nil, err

@@ -16,12 +16,11 @@ import (
 	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/proc"
 )
 
-// process is a program that runs under the watchdog. A goroutine waits for it
-// and is joined by Backend.Close.
+// process is a program that runs under the watchdog; Backend.Close joins the
+// goroutine that waits for it.
 type process struct {
 	proc.ID
-	done chan struct{} // closed when the program has ended and err is set
-	err  error
+	*backend.Run // nil if it never ran
 }
 
 // launch starts a PostgreSQL program that writes to output.
@@ -39,12 +38,7 @@ func (b *Backend) launch(dir string, output *os.File, program string, args ...st
 	if err != nil {
 		return nil, err
 	}
-	p := &process{ID: id, done: make(chan struct{})}
-	b.running.Go(func() {
-		p.err = cmd.Wait()
-		close(p.done)
-	})
-	return p, nil
+	return &process{ID: id, Run: backend.NewRun(&b.running, cmd.Wait)}, nil
 }
 
 // environment leaves out what would change the behaviour of PostgreSQL programs.
@@ -74,21 +68,24 @@ func (b *Backend) run(ctx context.Context, dir, program string, args ...string) 
 	if err != nil {
 		return err
 	}
-	if err := b.finish(ctx, p); err != nil {
+	if err := b.finish(ctx, p, program); err != nil {
 		return fmt.Errorf("%s: %w\n%s", program, err, tail(output.Name(), 0))
 	}
 	return nil
 }
 
-func (b *Backend) finish(ctx context.Context, p *process) error {
+func (b *Backend) finish(ctx context.Context, p *process, program string) error {
 	var err error
 	select {
-	case <-p.done:
-		return p.err
+	case <-p.Done():
+		return p.Err()
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-b.ctx.Done():
 		err = context.Cause(b.ctx)
+	}
+	if program == "pg_basebackup" { // whose child, which receives WAL, would go on for long
+		_ = syscall.Kill(-p.PID, syscall.SIGTERM) // fails only if it has ended
 	}
 	return errors.Join(err, p.dismiss())
 }
@@ -103,21 +100,11 @@ func (p *process) dismiss() error {
 	if poll(ctx, 5*time.Millisecond, func() (bool, error) { return !groupExists(p.PID), nil }) != nil {
 		_ = syscall.Kill(-p.PID, syscall.SIGKILL) // fails only if it has ended
 	}
-	<-p.done
+	<-p.Done()
 	return err
 }
 
 func groupExists(id int) bool { return !errors.Is(syscall.Kill(-id, 0), syscall.ESRCH) }
-
-// ended reports whether the program has ended.
-func (p *process) ended() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
-}
 
 // stop stops the process by SIGSTOP, then its children, so that no new ones can
 // appear, and returns them all once they stand still, the parent first.
@@ -171,7 +158,7 @@ func (p *process) kill(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	<-p.done
+	<-p.Done()
 	for _, id := range family {
 		if err := poll(ctx, time.Millisecond, func() (bool, error) { return !proc.Alive(id), nil }); err != nil {
 			return fmt.Errorf("process %d does not end: %w", id.PID, err)

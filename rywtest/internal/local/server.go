@@ -14,23 +14,17 @@ import (
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/backend"
-	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/freeport"
 	"github.com/gorm-ryw/gorm-ryw/rywtest/internal/proc"
 )
 
 // alive reports whether the server's process runs; n.mu is held.
-func (n *Node) alive() bool { return n.server != nil && !n.server.ended() }
-
-var closedChannel = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
+func (n *Node) alive() bool { return !n.server.Ended() }
 
 // Done returns the channel that the waiting goroutine closes.
 func (n *Node) Done() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.server == nil {
-		return closedChannel
-	}
-	return n.server.done
+	return n.server.Done()
 }
 
 // PID is the id of the postmaster.
@@ -104,29 +98,10 @@ func passing(err error) bool {
 func (n *Node) evade(ctx context.Context, err error) error {
 	var r *refusal
 	if errors.As(err, &r) && r.says(portTaken) && !n.served {
-		return n.changePort()
-	}
-	timer := time.NewTimer(50 * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (n *Node) changePort() error {
-	port, err := freeport.Reserve()
-	if err != nil {
+		n.port, err = backend.ReplacePort(n.port, n.in)
 		return err
 	}
-	n.port.Release()
-	n.port = port
-	if n.in != nil {
-		n.in.SetTarget(port.Addr())
-	}
-	return nil
+	return backend.Pause(ctx, 50*time.Millisecond)
 }
 
 // launch runs the server and waits until it listens or has ended.
@@ -143,22 +118,23 @@ func (n *Node) launch(ctx context.Context) error {
 	}
 	defer log.Close()
 	before := fileSize(log)
-	n.server, err = n.b.launch(n.dir, log, "postgres", "-D", n.dir)
+	p, err := n.b.launch(n.dir, log, "postgres", "-D", n.dir)
 	if err != nil {
 		return err
 	}
+	n.server = p
 	return n.awaitListening(ctx, before)
 }
 
 func (n *Node) awaitListening(ctx context.Context, logged int64) error {
 	p := n.server
 	err := poll(ctx, 2*time.Millisecond, func() (bool, error) {
-		if p.ended() {
-			return false, &refusal{cause: p.err, log: tail(n.log, logged)}
+		if p.Ended() {
+			return false, &refusal{cause: p.Err(), log: tail(n.log, logged)}
 		}
 		return n.listens(p.PID), context.Cause(n.b.ctx)
 	})
-	if err != nil && !p.ended() {
+	if err != nil && !p.Ended() {
 		return errors.Join(err, p.kill(context.WithoutCancel(ctx)))
 	}
 	return err
@@ -195,12 +171,7 @@ func (n *Node) Shutdown(ctx context.Context, m backend.Mode) error {
 	if err := proc.Signal(p.ID, signals[m]); err != nil {
 		return err
 	}
-	select {
-	case <-p.done:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("server has not ended: %w", context.Cause(ctx))
-	}
+	return p.Await(ctx)
 }
 
 // responsive returns the process if it runs and is not frozen; n.mu is held.

@@ -49,10 +49,8 @@ func (n *Node) end() error {
 	if err := errors.Join(proc.Signal(n.server.ID, syscall.SIGQUIT), n.server.resume()); err != nil {
 		return err
 	}
-	select {
-	case <-n.server.done:
+	if n.server.Await(ctx) == nil {
 		return nil
-	case <-ctx.Done():
 	}
 	ctx, cancel = context.WithTimeout(context.Background(), goodbye)
 	defer cancel()

@@ -2,5 +2,5 @@ package local
 
 import "os"
 
-// tempParent is where clusters live.
-func tempParent() string { return os.TempDir() }
+// usualParent is the folder for temporary files.
+func usualParent() string { return os.TempDir() }

@@ -11,10 +11,10 @@ const (
 	memoryRoom  = 4 << 30
 )
 
-// tempParent is where clusters live: TMPDIR if it is set, else the memory file
-// system if it has plenty of room, else /tmp. A cluster is thousands of small
-// files that are made and removed again, which a disk notices and memory does not.
-func tempParent() string {
+// usualParent is TMPDIR if it is set, else the memory file system if it has plenty
+// of room, else /tmp. A cluster is thousands of small files that are made and
+// removed again, which a disk notices and memory does not.
+func usualParent() string {
 	if os.Getenv("TMPDIR") == "" && roomy(memoryDir) {
 		return memoryDir
 	}

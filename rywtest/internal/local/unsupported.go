@@ -15,3 +15,6 @@ import (
 func Open(context.Context, backend.Spec) (backend.Backend, error) {
 	return nil, fmt.Errorf("local servers need Linux or macOS, this is %s (on Windows run the tests in WSL 2)", runtime.GOOS)
 }
+
+// RemoveTemplates has nothing to remove.
+func RemoveTemplates(context.Context) error { return nil }

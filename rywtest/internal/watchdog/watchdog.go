@@ -34,7 +34,7 @@ type Dog struct {
 	cmd *exec.Cmd
 
 	mu   sync.Mutex // protects pipe
-	pipe io.WriteCloser
+	pipe *os.File
 }
 
 // New starts a watchdog. It must be ended by Dismiss or Release.
@@ -42,15 +42,12 @@ func New() (*Dog, error) {
 	cmd := exec.Command(shell, "-c", script)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	pipe, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, fmt.Errorf("watchdog: %w", err)
-	}
 	answer, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("watchdog: %w", err)
 	}
-	if err := cmd.Start(); err != nil {
+	pipe, err := start(cmd)
+	if err != nil {
 		return nil, fmt.Errorf("watchdog: %w", err)
 	}
 	d := &Dog{cmd: cmd, pipe: pipe}
@@ -58,6 +55,29 @@ func New() (*Dog, error) {
 		return nil, errors.Join(fmt.Errorf("watchdog: have answer %q (%w), want \"ready\"", line, err), d.Release())
 	}
 	return d, nil
+}
+
+// start starts a command and returns the end of its standard input.
+func start(cmd *exec.Cmd) (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	cmd.Stdin = r
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, w.Close())
+	}
+	return w, nil
+}
+
+// Hold has a command, when it is started, keep the watchdog from its work until
+// the command has ended: for one that makes what the watchdog is to remove, and
+// that goes on when this process dies. It must come to an end by itself.
+func (d *Dog) Hold(cmd *exec.Cmd) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	cmd.ExtraFiles = append(cmd.ExtraFiles, d.pipe)
 }
 
 // GuardDir has a directory removed, with all in it.

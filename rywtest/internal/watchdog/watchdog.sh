@@ -17,10 +17,11 @@ trap '' HUP INT TERM QUIT
 export LC_ALL=C # for the times that ps prints
 newline='
 '
-pids='' family='' dirs='' runs=''
+pids='' dirs='' runs=''
 
 # look PID sets start, state and parent; false when there is no such process.
-# children PID sets kids, as PID:START.
+# children PARENTS sets kids, as PID:START; PARENTS has a blank around each. It looks
+# at every process there is, which on a busy machine takes its time: once for all.
 if [ -r /proc/self/stat ]; then
     look() {
         { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1
@@ -32,7 +33,8 @@ if [ -r /proc/self/stat ]; then
     children() {
         kids=''
         for entry in /proc/[0-9]*; do
-            look "${entry#/proc/}" && [ "$parent" = "$1" ] && kids="$kids ${entry#/proc/}:$start"
+            look "${entry#/proc/}" || continue
+            case $1 in *" $parent "*) kids="$kids ${entry#/proc/}:$start" ;; esac
         done
     }
 else
@@ -43,7 +45,7 @@ else
     }
     children() {
         kids=$(ps -A -o pid=,ppid=,lstart= | while read -r pid ppid lstart; do
-            [ "$ppid" = "$1" ] && echo "$pid:$(echo $lstart | tr ' ' _)"
+            case $1 in *" $ppid "*) echo "$pid:$(echo $lstart | tr ' ' _)" ;; esac
         done)
     }
 fi
@@ -54,15 +56,19 @@ alive() {
     case $state in Z* | X*) return 1 ;; esac
 }
 
-# signal NAME PID:START sends it to the process and to its children, which in
-# PostgreSQL are leaders of their own process groups, and remembers them.
+# signal NAME sends it to the listed processes and to their children, which in
+# PostgreSQL are leaders of their own process groups, and lists those, too.
 signal() {
-    alive "$2" || return 0
-    children "${2%%:*}"
-    family="$family $kids"
-    for each in $2 $kids; do
-        kill -"$1" "${each%%:*}" 2>/dev/null
+    parents=' ' live=''
+    for p in $pids; do
+        alive "$p" && parents="$parents${p%%:*} " live="$live $p"
     done
+    [ -n "$live" ] || return 0
+    children "$parents"
+    for p in $live $kids; do
+        kill -"$1" "${p%%:*}" 2>/dev/null
+    done
+    pids="$pids $kids"
 }
 
 # await N waits up to N tenths of a second for all listed processes.
@@ -70,8 +76,8 @@ await() {
     left=$1
     for p in $pids; do
         while alive "$p" && [ "$left" -gt 0 ]; do
-            sleep 0.1
-            left=$((left - 1))
+            sleep 0.2
+            left=$((left - 2))
         done
     done
 }
@@ -88,14 +94,10 @@ done
 
 for p in $pids; do
     alive "$p" && kill -QUIT "${p%%:*}"
-    signal CONT "$p"
 done
-pids="$pids $family"
+signal CONT
 await 50
-for p in $pids; do
-    signal KILL "$p"
-done
-pids="$pids $family"
+signal KILL
 await 20
 
 set -f

@@ -150,6 +150,25 @@ func TestWatchdogOutlivesTerminalSignals(t *testing.T) {
 	}
 }
 
+func TestHeldWatchdogWaitsForTheCommand(t *testing.T) {
+	d := newDog(t)
+	dir := filepath.Join(t.TempDir(), "guarded")
+	note := filepath.Join(t.TempDir(), "note")
+	must(t, os.Mkdir(dir, 0o700))
+	must(t, d.GuardDir(dir))
+	cmd := exec.Command("/bin/sh", "-c", fmt.Sprintf("sleep 0.5; test -d '%s' && echo there >'%s'", dir, note))
+	d.Hold(cmd)
+	must(t, cmd.Start())
+	must(t, d.Release())
+	if text, _ := os.ReadFile(note); string(text) != "there\n" {
+		t.Errorf("the command left %q, want \"there\", before the directory went", text)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("%s is still there: %v", dir, err)
+	}
+	must(t, cmd.Wait())
+}
+
 func TestLineBreaksAreRefused(t *testing.T) {
 	d := newDog(t)
 	if err := d.GuardDir("/tmp/a\ndir /"); err == nil {
