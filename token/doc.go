@@ -51,6 +51,16 @@
 // one side has not resolved is pending in the result; a new broad mark is pending
 // for all.
 //
+// # Signing
+//
+// A token says nothing secret, and whoever makes one up can at worst make their
+// own reads wait. To keep clients from doing even that, sign what leaves and
+// verify what comes back; the keys can be changed at any time:
+//
+//	signer, err := token.NewSigner(token.Secret{ID: "k2", Key: k2}, token.Secret{ID: "k1", Key: k1})
+//	text := signer.Sign(tok)           // by k2
+//	tok, err := signer.Verify(text)    // by k2 or k1; an unsigned text is an error
+//
 // # Limits
 //
 // A token has a bounded size, whatever is merged into it. What has no room turns
@@ -68,9 +78,10 @@
 //
 // For maintainers; everybody else treats it as opaque. The text is "r1." and the
 // payload in base64url without padding, about 45 characters for one cluster and
-// at most 957. A signed token will be "r1.<payload>.<key id>.<MAC>", with room for
-// a key id of 16 characters and 43 of MAC within MaxText; this version refuses it.
-// A different payload gets a different version.
+// at most 957. A signed token is "r1.<payload>.<key id>.<MAC>", with a key id of 1
+// to 16 characters and 43 of MAC, which is HMAC-SHA-256 in base64url of "gorm-ryw
+// token", a zero byte and everything before the MAC's dot. Parse refuses it. A
+// different payload gets a different version.
 //
 //	head     1 byte: bits 0-4 number of entries (1 to 16); bit 5 others, only
 //	         with 16 entries; bits 6-7 zero

@@ -83,6 +83,25 @@ func ExampleParse() {
 	// true invalid token: entry 1, payload byte 2: system is cut off
 }
 
+func ExampleSigner() {
+	signer, err := token.NewSigner(token.Secret{ID: "k1", Key: []byte("32 random bytes from your vault.")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	text := signer.Sign(token.FromLSN(0x3000060))
+	fmt.Println(text)
+
+	tok, err := signer.Verify(text)
+	fmt.Println(tok.At(0).Write, err)
+	_, err = signer.Verify(token.FromLSN(0x3000060).String())
+	fmt.Println(errors.Is(err, token.ErrSignature), err)
+	// Output:
+	// r1.AQQAAAAAAwAAYA.k1.A1Y6ZQxQDQ0yxRy8AOqCIf_H4Ei7aCOQ5Y3Du5e9zaQ
+	// 0/3000060 <nil>
+	// true invalid token: signature: none on "r1.AQQAAAA"...
+}
+
 func ExampleToken_MarshalText() {
 	claims := struct {
 		Subject string      `json:"sub"`

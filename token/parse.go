@@ -55,7 +55,7 @@ func parsePayload(segment string) (Token, error) {
 	switch strings.Count(segment, ".") {
 	case 0:
 	case 2:
-		return Token{}, invalid("signed token, but this version knows no signatures")
+		return Token{}, invalid("signed token: no signatures are read here, but by Signer.Verify")
 	default:
 		return Token{}, invalid("%d segments, want 2", 2+strings.Count(segment, "."))
 	}
