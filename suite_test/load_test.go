@@ -2,6 +2,7 @@ package suite_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -40,6 +41,28 @@ func (u underTokens) Write(ctx context.Context, text string, key int64) (workloa
 
 func (u underTokens) Read(ctx context.Context, text string, key int64) (workload.Answer, error) {
 	return u.do(ctx, text, func(db *gorm.DB) (workload.Answer, error) { return plainRead(db, key) })
+}
+
+// patient is underTokens of an application that asks again when the primary does not
+// show yet what was seen, as on a machine that is too busy for a second's wait.
+type patient struct{ underTokens }
+
+func (p patient) Write(ctx context.Context, text string, key int64) (a workload.Answer, err error) {
+	return again(func() (workload.Answer, error) { return p.underTokens.Write(ctx, text, key) })
+}
+
+func (p patient) Read(ctx context.Context, text string, key int64) (workload.Answer, error) {
+	return again(func() (workload.Answer, error) { return p.underTokens.Read(ctx, text, key) })
+}
+
+// again repeats what did nothing: the error comes before anything is sent.
+func again(do func() (workload.Answer, error)) (a workload.Answer, err error) {
+	for range 10 {
+		if a, err = do(); !errors.Is(err, rywplugin.ErrNotMonotonic) {
+			break
+		}
+	}
+	return a, err
 }
 
 // withoutTokens is the same application on dbresolver alone.
@@ -108,7 +131,7 @@ var _ = Describe("Sixteen sessions under random load, with replay pausing and go
 
 	It("has no blind spot in mode Strict", func(ctx SpecContext) {
 		strict := mode(rywplugin.Config{Monotonic: rywplugin.MonotonicStrict})
-		stats, result := run(ctx, underTokens{newApp(ctx, strict).DB}, 8_000)
+		stats, result := run(ctx, patient{underTokens{newApp(ctx, strict).DB}}, 8_000)
 		Expect(result.Ok()).To(BeTrue(), result.String())
 		Expect(result.BlindSpots).To(BeEmpty())
 		Expect(stats.ReplicaShare()).To(BeNumerically(">=", 0.3))

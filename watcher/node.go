@@ -240,11 +240,12 @@ func (n *Node) run(p *Probe) (Sample, *Probe, error) {
 		n.fail(err)
 		return Sample{}, nil, err
 	}
-	if n.role == Primary && s.Standby {
-		err = fmt.Errorf("position of %s: %w", n.Name(), ErrWrongRole)
-	}
 	n.publish(s)
-	return s, p, err
+	if n.role == Primary && s.Standby {
+		p.close() // the address may lead to the primary next time
+		return s, nil, fmt.Errorf("position of %s: %w", n.Name(), ErrWrongRole)
+	}
+	return s, p, nil
 }
 
 func (n *Node) sampleOn(ctx context.Context, p *Probe) (Sample, *Probe, error) {
