@@ -77,13 +77,13 @@ func (c *call) forget(query string) {
 	}
 }
 
-// replanned returns args with the mode in which pgx prepares nothing, if that is
-// needed.
-func (c *call) replanned(args []any) []any {
+// replanned returns a text and args as they are sent again: if that is needed, in the
+// mode in which pgx prepares nothing, and as a text that it has not prepared.
+func (c *call) replanned(query string, args []any) (string, []any) {
 	if !c.replan {
-		return args
+		return query, args
 	}
-	return append([]any{pgx.QueryExecModeExec}, args...)
+	return query + " ", append([]any{pgx.QueryExecModeExec}, args...)
 }
 
 // bare is a pool without its prepared statements.
@@ -101,8 +101,8 @@ func worthRetrying(err error) bool {
 	if errors.As(err, &pg) {
 		switch pg.Code {
 		case "40001", // cancelled by recovery
-			"25006", // read-only: the statement writes after all
-			"0A000", // a prepared plan went stale
+			"25006",          // read-only: the statement writes after all
+			"0A000", "26000", // a prepared plan went stale, or is gone
 			"57P01", "57P02", "57P03":
 			return true
 		}
@@ -125,10 +125,11 @@ func isGone(err error) bool {
 		(errors.As(err, &connect) || errors.Is(err, driver.ErrBadConn) || isNetwork(err))
 }
 
-// isStalePlan reports that a prepared statement's tables were changed.
+// isStalePlan reports that a prepared statement's tables were changed, or that it was
+// given up meanwhile for that reason.
 func isStalePlan(err error) bool {
 	var pg *pgconn.PgError
-	return errors.As(err, &pg) && pg.Code == "0A000"
+	return errors.As(err, &pg) && (pg.Code == "0A000" || pg.Code == "26000")
 }
 
 // wrote reports that a replica refused a statement because it would have written.

@@ -63,7 +63,8 @@ func (c *call) QueryContext(ctx context.Context, query string, args ...any) (*sq
 	}
 	rows, err := c.query(ctx, query, args)
 	for err != nil && c.again(ctx, query, err) {
-		rows, err = c.query(ctx, query, c.replanned(args))
+		text, with := c.replanned(query, args)
+		rows, err = c.query(ctx, text, with)
 	}
 	c.lost = err != nil && isGone(err)
 	return rows, err
@@ -107,7 +108,8 @@ func (c *call) QueryRowContext(ctx context.Context, query string, args ...any) *
 	}
 	row := c.queryRow(ctx, query, args)
 	for row.Err() != nil && c.again(ctx, query, row.Err()) {
-		row = c.queryRow(ctx, query, c.replanned(args))
+		text, with := c.replanned(query, args)
+		row = c.queryRow(ctx, text, with)
 	}
 	c.failed = row.Err()
 	c.lost = c.failed != nil && isGone(c.failed)

@@ -446,3 +446,36 @@ func TestReadIsRetriedAfterThePrimaryWasLost(t *testing.T) {
 		})
 	}
 }
+
+// A hook's read-only transaction is part of the write that it runs for.
+func TestReadOnlyTransactionOfAHook(t *testing.T) {
+	a := newApp(t, Config{Default: StaleOK}, 1000)
+	ctx, _ := withSession()
+	hooked = func(tx *gorm.DB) error {
+		in := a.db.WithContext(tx.Statement.Context).Begin(&sql.TxOptions{ReadOnly: true})
+		if have, e := a.read(in); have != -1 {
+			t.Errorf("have server %d, %s, want the primary", have, e)
+		}
+		return in.Rollback().Error
+	}
+	db := a.db.WithContext(ctx).Session(&gorm.Session{SkipDefaultTransaction: true})
+	if err := db.Model(&withHook{ID: 1}).Update("id", 2).Error; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The session of a hint on one statement learns of the commit of the transaction
+// that it ran in.
+func TestHintOnAStatementInATransaction(t *testing.T) {
+	a := newApp(t, Config{}, 900)
+	scope := scopes.ReadYourWrites(token.Token{})
+	err := a.db.Transaction(func(tx *gorm.DB) error {
+		return tx.Scopes(scope).Model(&person{ID: 1}).Update("name", "a").Error
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := a.want(a.db.Scopes(scope), -1, policy.Behind); e.Want != position(1000) {
+		t.Errorf("have %s, want the commit's position wanted", e)
+	}
+}
