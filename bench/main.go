@@ -31,6 +31,7 @@ var groups = []group{
 	{"Routing a read under a token, two caught-up replicas, nothing sent", routing},
 	{"A whole First by primary key, loopback without delay", reading},
 	{"A Create in a transaction of its own, counted on the wire", writing},
+	{"Whole writes by turns, 0.5 ms of network each way", delayedWriting},
 	{"32 writers, 0.5 ms of network each way", capturing},
 	{"Nobody asks anything", idling},
 	{"Token of one cluster", tokens},
