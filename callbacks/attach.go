@@ -71,13 +71,14 @@ func (l *Layer) isForeign(pool gorm.ConnPool) bool {
 
 // The settings that Clauses(dbresolver.Read) and Write leave on a statement, and
 // the clause that Use does.
-const (
-	dbresolverRead  = "gorm:db_resolver:read"
-	dbresolverWrite = "gorm:db_resolver:write"
-	dbresolverUse   = "gorm:db_resolver:using"
+var (
+	dbresolverRead  any = "gorm:db_resolver:read" // as keys of a sync.Map, made once
+	dbresolverWrite any = "gorm:db_resolver:write"
 )
 
-func has(stmt *gorm.Statement, setting string) bool {
+const dbresolverUse = "gorm:db_resolver:using"
+
+func has(stmt *gorm.Statement, setting any) bool {
 	_, ok := stmt.Settings.Load(setting)
 	return ok
 }

@@ -83,7 +83,7 @@ func (c *call) query(ctx context.Context, query string, args []any) (*sql.Rows, 
 			c.unit.finish()
 		}
 		return rows, err
-	case c.keepsOpen && !c.pure:
+	case c.keepsOpen && !c.pure && c.layer.ctx.Err() == nil: // after Close nobody waits for rows
 		return c.openRows(ctx, query, args)
 	case c.decision.Reason == policy.Checked:
 		rows, _, err := rywpgx.Query(ctx, c.target, c.accept, query, args...)
@@ -129,7 +129,7 @@ func (c *call) queryRow(ctx context.Context, query string, args []any) *sql.Row 
 			c.unit.finish()
 		}
 		return row
-	case c.keepsOpen && !c.pure:
+	case c.keepsOpen && !c.pure && c.layer.ctx.Err() == nil: // after Close nobody waits for rows
 		return c.openRow(ctx, query, args)
 	case c.decision.Reason == policy.Checked:
 		row, _, err := rywpgx.QueryRow(ctx, c.target, c.accept, query, args...)

@@ -27,7 +27,7 @@ func (l *Layer) poolOf(c *call, rep *policy.Replica) gorm.ConnPool {
 // keeps them to itself, but hands them out with the pool it resolves to.
 func (l *Layer) learnPrepared(c *call, rep *policy.Replica) *gorm.PreparedStmtDB {
 	if db, prepared := unwrap(c.base); db == rep.Pool {
-		return prepared
+		return preparedOf(prepared, db)
 	}
 	resolver := l.resolver.Load()
 	toReplica := c.db.Callback().Query().Get(resolveName)
@@ -40,7 +40,15 @@ func (l *Layer) learnPrepared(c *call, rep *policy.Replica) *gorm.PreparedStmtDB
 	toReplica(probe)
 	resolver.Force(nil)
 	if db, prepared := unwrap(probe.Statement.ConnPool); db == rep.Pool {
-		return prepared
+		return preparedOf(prepared, db)
 	}
 	return nil
+}
+
+// preparedOf is the prepared statements of a replica on its own pool.
+func preparedOf(p *gorm.PreparedStmtDB, pool gorm.ConnPool) *gorm.PreparedStmtDB {
+	if p == nil {
+		return nil
+	}
+	return &gorm.PreparedStmtDB{ConnPool: pool, Mux: p.Mux, Stmts: p.Stmts}
 }

@@ -127,7 +127,7 @@ func (l *Layer) toReplica() func(*gorm.DB) {
 }
 
 // resolve has dbresolver choose a pool for a statement about nothing.
-func (l *Layer) resolve(setting string, choose func(*gorm.DB)) *gorm.DB {
+func (l *Layer) resolve(setting any, choose func(*gorm.DB)) *gorm.DB {
 	if choose == nil {
 		return nil
 	}

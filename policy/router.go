@@ -81,6 +81,9 @@ type Request struct {
 	lost  bool           // something of need may be
 	fresh token.Position // what MaxStaleness comes to beside a need
 	cands []*Replica     // scratch
+
+	fewSessions [2]*session.Session // where Sessions and cands begin
+	fewCands    [4]*Replica
 }
 
 // Reset forgets everything but the scratch space.
@@ -100,6 +103,9 @@ func (r *Router) oldest() time.Time {
 
 // Honour has the read see what sessions must see; nil ones ask for nothing.
 func (q *Request) Honour(sessions ...*session.Session) {
+	if cap(q.Sessions) == 0 {
+		q.Sessions = q.fewSessions[:0]
+	}
 	for _, s := range sessions {
 		if s != nil {
 			q.Sessions = append(q.Sessions, s)
@@ -328,6 +334,9 @@ func (r *Router) pickOrWait(ctx context.Context, q *Request, d *Decision) {
 
 // pick chooses among the replicas whose state will do, or returns nil.
 func (r *Router) pick(q *Request, ok func(*watcher.State) bool) *Replica {
+	if cap(q.cands) == 0 {
+		q.cands = q.fewCands[:0]
+	}
 	q.cands = q.cands[:0]
 	for _, rep := range q.Set.Replicas {
 		if rep == q.Exclude || !ok(rep.Node.State()) {

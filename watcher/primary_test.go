@@ -1,0 +1,54 @@
+package watcher
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/gorm-ryw/gorm-ryw/internal/fakepg"
+)
+
+// A connection to a primary that was left behind is not opened, and not used again
+// once another was promoted.
+func TestPrimaryThatWasLeftBehind(t *testing.T) {
+	c := newCluster(t, quiet)
+	old := c.primary.Connect()
+	s, err := NewProbe(old).Take(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.group.Primary.Meet(old, s); err != nil || !c.group.Primary.Met(old) {
+		t.Fatalf("the only primary: have %v", err)
+	}
+	other := fakepg.New(t, fakepg.PrimaryAt(1000))
+	other.Set(func(st *fakepg.State) { st.Timeline, st.Start = 2, 9 })
+	promoted := other.Connect()
+	s2, err := NewProbe(promoted).Take(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.group.Primary.Meet(promoted, s2); err != nil || !c.group.Primary.Met(promoted) {
+		t.Fatalf("the promoted one: have %v", err)
+	}
+	if have := c.group.Timeline(); have != 2 {
+		t.Errorf("timeline: have %d, want that of the later primary", have)
+	}
+	if c.group.Primary.Met(old) {
+		t.Error("a connection to the old one is used again")
+	}
+	if err := c.group.Primary.Meet(old, s); !errors.Is(err, ErrNotAdmitted) {
+		t.Errorf("a new connection to the old one: have %v", err)
+	}
+}
+
+func TestParseLineage(t *testing.T) {
+	ends, err := parseLineage("1\t0/3000060\tno recovery target specified\n\n# x\n2\tA2C/FE118820\tbefore 2000-01-01\n")
+	if err != nil || len(ends) != 2 || ends[1] != 0x3000060 || ends[2] != 0xA2C_FE118820 {
+		t.Errorf("have %v, %v", ends, err)
+	}
+	for _, text := range []string{"what", "1", "1\tx", "1\t0-3\ty"} {
+		if _, err := parseLineage(text); !errors.Is(err, errBadAnswer) {
+			t.Errorf("%q: have %v", text, err)
+		}
+	}
+}
