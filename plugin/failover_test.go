@@ -69,6 +69,7 @@ func TestTimelineThatWasLeft(t *testing.T) {
 		"nothing on the old one":  {token.Entry{Write: on(2, 1000)}, endedAt1000, 0, false},
 		"a mark of the old one":   {token.Entry{Write: on(1, 1), Wrote: true}, endedAt1000, 0, true},
 		"a mark of the new one":   {token.Entry{Write: on(2, 1), Wrote: true}, endedAt1000, 0, false},
+		"read on the old, strong": {token.Entry{Floor: on(1, 1001)}, endedAt1000, -1, true},
 		"seen on the old, strong": {token.Entry{Write: on(1, 1001)}, endedAt1000, -1, true},
 		"kept on the old, strong": {token.Entry{Write: on(1, 1000)}, endedAt1000, -1, false},
 	} {

@@ -479,3 +479,24 @@ func TestHintOnAStatementInATransaction(t *testing.T) {
 		t.Errorf("have %s, want the commit's position wanted", e)
 	}
 }
+
+// A read that was never answered has seen nothing: it does not bind its session to the
+// primary, which is away.
+func TestReadThatWasNotAnswered(t *testing.T) {
+	a := newApp(t, Config{}, 1000)
+	ctx, s := withSession()
+	a.primary.Refuse(true)
+	a.primary.Drop()
+	for name, do := range map[string]func(db *gorm.DB) error{
+		"find": func(db *gorm.DB) error { return db.Raw("select 1").Scan(&[]int{}).Error },
+		"row":  func(db *gorm.DB) error { return db.Raw("select 1").Row().Scan(new(int)) },
+	} {
+		if err := do(a.db.WithContext(ctx).Scopes(scopes.Strong())); err == nil {
+			t.Errorf("%s: answered by nobody, without an error", name)
+		}
+		if !s.Token().IsZero() {
+			t.Errorf("%s: session: have %+v, want nothing seen", name, s.Token().Entries())
+		}
+	}
+	a.want(a.db.WithContext(ctx), 0, policy.Anywhere)
+}

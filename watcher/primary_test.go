@@ -52,3 +52,17 @@ func TestParseLineage(t *testing.T) {
 		}
 	}
 }
+
+// An address that led to a standby may lead to the primary the next time.
+func TestPrimaryThatAnswersAsAStandby(t *testing.T) {
+	c := newCluster(t, quiet)
+	c.primary.Set(func(st *fakepg.State) { st.Standby = true })
+	if _, err := c.group.Primary.Sample(context.Background()); !errors.Is(err, ErrWrongRole) {
+		t.Fatalf("have %v, want %v", err, ErrWrongRole)
+	}
+	before := c.primary.Dials()
+	_, _ = c.group.Primary.Sample(context.Background())
+	if have := c.primary.Dials(); have == before {
+		t.Error("asked again on the connection to the standby")
+	}
+}
