@@ -68,6 +68,7 @@ func serveUntil(ctx context.Context, l net.Listener, h http.Handler) error {
 
 func (a *app) routes() http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", http.RedirectHandler("/notes/1", http.StatusFound))
 	mux.HandleFunc("PATCH /notes/{id}", a.patch)
 	mux.HandleFunc("POST /notes/{id}", a.patch) // what an HTML form can send
 	mux.HandleFunc("GET /notes/{id}", a.get(a.store.load))
