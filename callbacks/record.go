@@ -54,7 +54,8 @@ func (r *Record) open(ctx context.Context) {
 		r.parent, _ = v.Record.(*Record)
 	}
 	r.values.Record = r
-	r.values.Unit = nil // of the statement on whose behalf this one runs
+	r.values.Unit = nil  // of the statement on whose behalf this one runs
+	r.values.Begin = nil // a clause is of this statement alone
 }
 
 // RecordOf returns the record of the statement that ctx belongs to, or nil.

@@ -500,3 +500,22 @@ func TestReadThatWasNotAnswered(t *testing.T) {
 	}
 	a.want(a.db.WithContext(ctx), 0, policy.Anywhere)
 }
+
+// The hint of one query's clause is not that of the transactions begun with the context
+// that the query leaves behind, whose session must see the query's write.
+func TestClauseDoesNotOutliveItsStatement(t *testing.T) {
+	a := newApp(t, Config{}, 900)
+	ctx, _ := withSession()
+	stale := scopes.StaleOK().Clause()
+	done := a.db.WithContext(ctx).Clauses(stale).Model(&person{ID: 1}).Update("name", "a")
+	read := a.db.WithContext(ctx).Clauses(stale).Raw("select 1").Scan(&[]int{})
+	for name, after := range map[string]*gorm.DB{"write": done, "read": read} {
+		tx := a.db.WithContext(after.Statement.Context).Begin(&sql.TxOptions{ReadOnly: true})
+		if have, e := a.read(tx); have != -1 {
+			t.Errorf("behind a %s: have server %d, %s, want not the replica that is behind", name, have, e)
+		}
+		if err := tx.Rollback().Error; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
