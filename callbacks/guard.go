@@ -17,8 +17,7 @@ func (l *Layer) keepsFloors() bool {
 // seen, and, in mode Strict, show it. It reports what a failover may have lost.
 func (l *Layer) guard(ctx context.Context, g *watcher.Group, obs *observers) (lost bool, err error) {
 	var few [4]*session.Session
-	sessions := few[:0]
-	obs.each(func(s *session.Session) { sessions = append(sessions, s) })
+	sessions := obs.list(few[:0])
 	if lost, err = l.cfg.Router.CheckPrimary(ctx, g, sessions); err != nil {
 		return false, err
 	}
@@ -32,9 +31,7 @@ func (c *call) judge() {
 		return
 	}
 	var few [4]*session.Session
-	sessions := few[:0]
-	c.observers.each(func(s *session.Session) { sessions = append(sessions, s) })
-	c.decision.Lost = c.layer.cfg.Router.Lost(c.layer.ctx, c.from.Group, sessions, !c.missed)
+	c.decision.Lost = c.layer.cfg.Router.Lost(c.layer.ctx, c.from.Group, c.observers.list(few[:0]), !c.missed)
 }
 
 // guarded is guard for a read of the primary.

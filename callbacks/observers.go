@@ -63,6 +63,16 @@ func (o *observers) others(own *session.Session) bool {
 	return len(o.more) > 0
 }
 
+// list appends the observers to a slice.
+func (o *observers) list(to []*session.Session) []*session.Session {
+	for _, s := range o.few {
+		if s != nil {
+			to = append(to, s)
+		}
+	}
+	return append(to, o.more...)
+}
+
 func (o *observers) each(do func(*session.Session)) {
 	for _, s := range o.few {
 		if s != nil {

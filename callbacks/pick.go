@@ -11,32 +11,24 @@ import (
 
 // Pick returns a connection to a server that has what a session must see, chosen as
 // for a read without a table.
-func (l *Layer) Pick(ctx context.Context, s *session.Session) (*sql.Conn, policy.Decision, error) {
+func (l *Layer) Pick(ctx context.Context, s *session.Session) (conn *sql.Conn, err error) {
 	p, err := l.homePool()
 	if err != nil {
-		return nil, policy.Decision{}, err
+		return nil, err
 	}
-	q := policy.Request{Level: policy.ReadYourWrites, Set: p.readSet(), NoChecks: true}
+	q := policy.Request{Level: policy.ReadYourWrites, Set: p.readSet()}
 	q.Honour(s)
-	for {
-		d := l.cfg.Router.Decide(ctx, &q)
-		if d.Replica == nil {
-			break
-		}
-		conn, err := aliveConn(ctx, d.Replica.Pool)
-		if err == nil {
-			l.cfg.Router.Counted(d)
-			return conn, d, nil
-		}
-		if ctx.Err() != nil || !worthRetrying(err) {
-			return nil, d, err
-		}
-		if q.Exclude != nil { // the second one
-			break
-		}
-		q.Exclude = d.Replica
+	_, err = l.onReplica(ctx, &q, func(pool *sql.DB) (err error) {
+		conn, err = aliveConn(ctx, pool)
+		return err
+	})
+	if conn != nil || err != nil {
+		return conn, err
 	}
-	return l.pickPrimary(ctx, p, s)
+	if _, err := l.guard(ctx, p.known.Group, &observers{few: [4]*session.Session{s}}); err != nil {
+		return nil, err
+	}
+	return aliveConn(ctx, p.DB)
 }
 
 // aliveConn takes a connection from a pool, which may have died in it.
@@ -50,18 +42,6 @@ func aliveConn(ctx context.Context, pool *sql.DB) (*sql.Conn, error) {
 		return nil, err
 	}
 	return conn, nil
-}
-
-func (l *Layer) pickPrimary(ctx context.Context, p *Pool, s *session.Session) (*sql.Conn, policy.Decision, error) {
-	d := policy.Decision{Reason: policy.Behind, Level: policy.ReadYourWrites}
-	obs := observers{few: [4]*session.Session{s}}
-	lost, err := l.guard(ctx, p.known.Group, &obs)
-	if err != nil {
-		return nil, d, err
-	}
-	d.Lost = lost
-	conn, err := aliveConn(ctx, p.DB)
-	return conn, d, err
 }
 
 // ReadSet returns the replicas that a read without a table would be served by; nil

@@ -40,20 +40,36 @@ func (p *Pool) beginRead(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPoo
 	if q.Level == policy.Strong || parent.inWrite() {
 		return nil, nil
 	}
-	q.Set, q.NoChecks = p.readSet(), true
+	q.Set = p.readSet()
+	var tx *sql.Tx
+	d, err := p.layer.onReplica(ctx, &q, func(pool *sql.DB) (err error) {
+		tx, err = pool.BeginTx(ctx, opts)
+		return err
+	})
+	if tx == nil || err != nil {
+		return nil, err
+	}
+	return p.layer.pinned(ctx, tx, d), nil
+}
+
+// onReplica has something begun on a replica that qualifies for q, of two at most if
+// they fail. Without an error and without a replica, the primary has to do.
+func (l *Layer) onReplica(ctx context.Context, q *policy.Request, begin func(*sql.DB) error) (policy.Decision, error) {
+	q.NoChecks = true
 	for {
-		d := p.layer.cfg.Router.Decide(ctx, &q)
+		d := l.cfg.Router.Decide(ctx, q)
 		if d.Replica == nil {
-			return nil, nil
+			return d, nil
 		}
-		tx, err := d.Replica.Pool.BeginTx(ctx, opts)
+		err := begin(d.Replica.Pool)
 		switch {
 		case err == nil:
-			return p.layer.pinned(ctx, tx, d), nil
+			l.cfg.Router.Counted(d)
+			return d, nil
 		case ctx.Err() != nil || !worthRetrying(err):
-			return nil, err
+			return d, err
 		case q.Exclude != nil: // the second one
-			return nil, nil
+			return policy.Decision{Reason: policy.ReplicaFailed, Level: q.Level}, nil
 		}
 		q.Exclude = d.Replica
 	}
@@ -63,7 +79,6 @@ func (p *Pool) beginRead(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPoo
 func (l *Layer) pinned(ctx context.Context, tx *sql.Tx, d policy.Decision) *Tx {
 	t := &Tx{Tx: tx, layer: l, group: d.Replica.Node.Group(), decision: d, readOnly: true}
 	d.Replica.Begin()
-	l.cfg.Router.Counted(d)
 	t.begin(ctx)
 	return t
 }

@@ -29,7 +29,7 @@ func (p *Plugin) Pick(ctx context.Context, tok token.Token) (*sql.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn, _, err := layer.Pick(ctx, session.New(tok))
+	conn, err := layer.Pick(ctx, session.New(tok))
 	if err != nil {
 		return nil, fmt.Errorf("gorm-ryw: pick: %w", err)
 	}
