@@ -151,7 +151,7 @@ func TestOrphanOfATemplateIsReplaced(t *testing.T) {
 		}
 		return c.Close()
 	}
-	if err := other(2 * time.Second); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), maker) {
+	if err := other(10 * time.Second); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), maker) {
 		t.Errorf("have %v, want the context's error and the name %s", err, maker)
 	}
 	defer func(life time.Duration) { makerLife = life }(makerLife)

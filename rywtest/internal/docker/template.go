@@ -33,13 +33,19 @@ var idle = []string{"-c", "sleep infinity & wait"}
 // template returns the name of an image that holds a new database cluster, which
 // it makes from another image if there is none yet. A container's name, which the
 // engine gives only once, makes all others wait for the first.
-func (b *Backend) template(ctx context.Context, image string) (string, error) {
+func (b *Backend) template(ctx context.Context, image string) (_ string, err error) {
 	base, err := b.imageID(ctx, image)
 	if err != nil {
 		return "", err
 	}
 	key := b.templateKey(base)
 	name, maker := templateName+":"+key, "rywtest-template-"+key
+	waited := false
+	defer func() {
+		if waited && err != nil && ctx.Err() != nil { // whichever call met the end of the context
+			err = fmt.Errorf("another process makes %s in container %s: %w", name, maker, err)
+		}
+	}()
 	for {
 		if _, err := b.do(ctx, "image", "inspect", "--format={{.Id}}", name); err == nil {
 			return name, nil
@@ -51,11 +57,12 @@ func (b *Backend) template(ctx context.Context, image string) (string, error) {
 		if !says(err, "is already in use") {
 			return "", err
 		}
+		waited = true
 		if err := b.dropOrphan(ctx, maker); err != nil {
 			return "", err
 		}
 		if err := b.pause(ctx, 200*time.Millisecond); err != nil {
-			return "", fmt.Errorf("another process makes %s in container %s: %w", name, maker, err)
+			return "", err
 		}
 	}
 }
