@@ -40,7 +40,7 @@ func (q *Request) mayCover(st *watcher.State) bool {
 func (q *Request) Accept(rep *Replica, s watcher.Sample) error {
 	rep.Node.Publish(s)
 	st := *rep.Node.State()
-	proven := st.Incarnation == s.Incarnation && q.Set.Group.Primary.State().Healthy
+	proven := st.Vouches(s) && q.Set.Group.Primary.State().Healthy
 	st.Sample = s
 	if proven && q.covered(&st) {
 		return nil
