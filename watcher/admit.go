@@ -14,8 +14,9 @@ import (
 var ErrNotAdmitted = errors.New("connection is not proven to be to the watched server")
 
 // admitTimeout bounds how long Admit waits for a standby that was restarted to
-// replay what it had replayed before.
-const admitTimeout = 5 * time.Second
+// replay what it had replayed before. It is in the way of a read, which another
+// server may serve meanwhile.
+const admitTimeout = 300 * time.Millisecond
 
 // Admit checks a connection that was just opened for the application. After nil,
 // whatever position was ever published for the node holds on that connection
@@ -24,7 +25,7 @@ const admitTimeout = 5 * time.Second
 //
 // A standby that crashed accepts connections before it is back at its old
 // position; Admit waits for it, and for the watcher to find the new incarnation,
-// until ctx ends or five seconds passed.
+// until ctx ends or 300 ms passed.
 //
 // A node whose pool serves no token reads is not checked.
 func (n *Node) Admit(ctx context.Context, conn *pgx.Conn) error {

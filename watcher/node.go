@@ -344,9 +344,20 @@ func (n *Node) prober() {
 		n.wanted.Store(0) // before the question begins
 		last = mono.Now()
 		_, _ = n.Sample(n.ctx) // published, with its error
-		idle = mono.Now().Add(jitter(n.group.cfg.IdleInterval))
+		idle = n.nextIdle()
 		timer.Reset(n.due(last, idle).Sub(mono.Now()))
 	}
+}
+
+// nextIdle is when to ask next if nobody waits: one that failed, as soon as it may be.
+func (n *Node) nextIdle() mono.Instant {
+	next := mono.Now().Add(jitter(n.group.cfg.IdleInterval))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.retryAt != 0 {
+		next = min(next, n.retryAt)
+	}
+	return next
 }
 
 // due is when the prober has to ask next.
