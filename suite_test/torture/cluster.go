@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/rywtest"
 	"github.com/gorm-ryw/gorm-ryw/rywtest/proxy"
@@ -45,9 +46,11 @@ type site struct {
 }
 
 // openSite starts the cluster, the network and the table of keys. The site must
-// be closed.
-func openSite(ctx context.Context, keys int64) (*site, error) {
-	c, err := rywtest.Start(ctx, rywtest.Options{Replicas: replicas, Settings: settings, Backend: rywtest.Local})
+// be closed. The standbys have further settings of their own.
+func openSite(ctx context.Context, keys int64, ofStandbys map[string]string) (*site, error) {
+	c, err := rywtest.Start(ctx, rywtest.Options{
+		Replicas: replicas, Settings: settings, ReplicaSettings: ofStandbys, Backend: rywtest.Local,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -179,8 +182,11 @@ func (s *site) primaryDSN(endpoint string) string {
 	return dsn(strings.Join(hosts, ","), "&target_session_attrs=read-write")
 }
 
+// connectTimeout is how long a worker's connection may take to be opened.
+const connectTimeout = 3 * time.Second
+
 func dsn(hosts, more string) string {
-	return "postgres://postgres@" + hosts + "/postgres?sslmode=disable&connect_timeout=3" + more
+	return fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&connect_timeout=%d%s", hosts, int(connectTimeout.Seconds()), more)
 }
 
 func addr(s *rywtest.Server) string { return net.JoinHostPort(s.Host(), strconv.Itoa(s.Port())) }

@@ -126,6 +126,7 @@ func (c *crew) follow(m *member) error {
 	if err != nil {
 		return err
 	}
+	endWithParent(m.cmd)
 	if err := m.cmd.Start(); err != nil {
 		return err
 	}

@@ -16,6 +16,8 @@ import (
 // served without going back behind what the session has seen.
 const classRefused = "not monotonic"
 
+const classTimeout = "timeout"
+
 // classOf says what kind of error it is, in few words.
 func classOf(err error) string {
 	var pg *pgconn.PgError
@@ -31,9 +33,9 @@ func classOf(err error) string {
 	case errors.As(err, &pg):
 		return "SQLSTATE " + pg.Code
 	case errors.Is(err, context.DeadlineExceeded) && errors.As(err, &connect):
-		return "connect: timeout"
+		return "connect: " + classTimeout
 	case errors.Is(err, context.DeadlineExceeded):
-		return "timeout"
+		return classTimeout
 	case errors.Is(err, context.Canceled):
 		return "canceled"
 	case errors.As(err, &connect):

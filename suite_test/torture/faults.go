@@ -23,6 +23,7 @@ type director struct {
 	log  io.Writer
 	only int // the only kind of fault, below 0 for all
 
+	crew      *crew
 	ctx       context.Context // of the whole run
 	returning *comeback       // the last one; nil before the first failover
 	survived  []survivors
@@ -30,6 +31,9 @@ type director struct {
 	mu     sync.Mutex // protects what follows: a step may be two faults at a time
 	counts [kinds]int
 	spans  []span
+	frozen []frozen
+
+	crashes []crash // of -crashes
 }
 
 // span is when a fault was, for those who read a violation.
@@ -38,10 +42,10 @@ type span struct {
 	text     string
 }
 
-// run carries out steps until the time is over. What a step began it ends.
-func (d *director) run(ctx context.Context, s *Schedule, until time.Time) error {
+// run carries out steps as long as there are to be more. What a step began it ends.
+func (d *director) run(ctx context.Context, s *Schedule, more func() bool) error {
 	d.ctx = ctx
-	for n := 1; time.Now().Before(until) && ctx.Err() == nil; n++ {
+	for n := 1; more() && ctx.Err() == nil; n++ {
 		st := s.Next()
 		if d.only >= 0 {
 			if st.With = nil; int(st.Kind) != d.only {
@@ -100,6 +104,9 @@ func (d *director) fault(ctx context.Context, st *Step, standby *rywtest.Server)
 	target := standby
 	if !st.Kind.ofReplica() {
 		target = d.site.Primary()
+	}
+	if st.Behind > 0 {
+		return d.crash(ctx, st, target)
 	}
 	from := d.rec.Now()
 	err := actions[st.Kind](d, ctx, st, target)

@@ -78,6 +78,14 @@ type Step struct {
 	// Ballast is how many MB of WAL are written first, so that a server that
 	// crashes has something to replay again.
 	Ballast int
+	// Behind is how many MB of WAL a standby that crashes must have to replay
+	// again after it has opened for reads; 0 is any number.
+	Behind int
+	// Frozen worker processes, beginning with that number, modulo how many there
+	// are, are stopped before a server crashes and go on that long after it
+	// answers again.
+	Frozen, Worker int
+	Thaw           time.Duration
 	// Lossy lets a failover lose writes that were acknowledged: the standbys
 	// are cut off from the primary for a moment before it dies.
 	Lossy bool
@@ -98,6 +106,12 @@ func (s *Step) String() string {
 	if s.Ballast > 0 {
 		text += fmt.Sprintf(", behind %d MB of WAL", s.Ballast)
 	}
+	if s.Behind > 0 {
+		text += fmt.Sprintf(", at least %d MB behind its last restartpoint", s.Behind)
+	}
+	if s.Frozen > 0 {
+		text += fmt.Sprintf(", %d workers from %d on frozen until %s after it", s.Frozen, s.Worker, s.Thaw)
+	}
 	if s.Lossy {
 		text += ", losing writes"
 	}
@@ -113,6 +127,9 @@ type Schedule struct {
 	deck []Kind
 	// lossless makes no failover lose writes.
 	lossless bool
+	// crashes are of standbys, in turn, and nothing else.
+	crashes bool
+	turn    int
 }
 
 // NewSchedule returns the schedule of a seed.
@@ -123,6 +140,9 @@ func NewSchedule(seed uint64, lossless bool) *Schedule {
 // Next returns the next step. Each run of as many steps as there are kinds has
 // every kind once.
 func (s *Schedule) Next() Step {
+	if s.crashes {
+		return s.nextCrash()
+	}
 	if len(s.deck) == 0 {
 		for _, k := range s.rng.Perm(int(kinds)) {
 			s.deck = append(s.deck, Kind(k))

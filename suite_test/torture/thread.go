@@ -47,8 +47,11 @@ func newThread(w *worker, index int) *thread {
 
 func (t *thread) run(ctx context.Context) {
 	mean, inbox := think, t.w.inbox
-	if t.slow() {
+	switch {
+	case t.slow():
 		mean, inbox = slowThink, nil
+	case t.w.orders.Eager:
+		mean = 0
 	}
 	for ctx.Err() == nil {
 		if t.left--; t.left < 0 {
