@@ -75,10 +75,13 @@ func (s *site) connect() (err error) {
 	return err
 }
 
-// prepare makes the table and has the standbys follow through the proxies.
+// prepare makes the table, with a record of the writes that a server took, and has the standbys follow through the proxies.
 func (s *site) prepare(ctx context.Context, keys int64) error {
 	err := s.exec(ctx, s.Primary(),
 		"create table items (id bigint primary key, v bigint not null) with (fillfactor = 50)",
+		"create table taken (id bigint, v bigint, at timestamptz default clock_timestamp())",
+		"create function take() returns trigger language plpgsql as 'begin insert into taken values (new.id, new.v); return null; end'",
+		"create trigger take after update on items for each row execute function take()",
 		fmt.Sprintf("insert into items select id, 0 from generate_series(1, %d) id", keys))
 	for _, r := range s.Replicas() {
 		err = errors.Join(err, s.reroute(ctx, r))
@@ -138,11 +141,13 @@ func (s *site) standbys() []*rywtest.Server {
 	return list
 }
 
-// leadTo has everything that wants a primary led to this one. Connections there
-// are and what they held back are gone.
-func (s *site) leadTo(primary *rywtest.Server) {
+// leadTo has everything that wants a primary led to this one, but for one standby,
+// or none. Connections there are and what they held back are gone.
+func (s *site) leadTo(primary, but *rywtest.Server) {
 	for _, p := range append(s.upstreamsOf(s.Servers()...), s.moving) {
-		p.SetTarget(addr(primary))
+		if but == nil || p != s.upstreams[but] {
+			p.SetTarget(addr(primary))
+		}
 		p.CutAll()
 		p.Heal()
 	}

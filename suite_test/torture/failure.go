@@ -9,6 +9,7 @@ import (
 
 	rywplugin "github.com/gorm-ryw/gorm-ryw/plugin"
 	"github.com/gorm-ryw/gorm-ryw/suite_test/history"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -17,6 +18,13 @@ import (
 const classRefused = "not monotonic"
 
 const classTimeout = "timeout"
+
+// Classes of reads that were refused because the process has met an older primary
+// than the session, or another server than the one that is watched.
+const (
+	classStale       = "stale primary"
+	classNotAdmitted = "not admitted"
+)
 
 // classOf says what kind of error it is, in few words.
 func classOf(err error) string {
@@ -28,6 +36,10 @@ func classOf(err error) string {
 		return "row missing"
 	case errors.Is(err, rywplugin.ErrNotMonotonic):
 		return classRefused
+	case errors.Is(err, rywplugin.ErrStalePrimary):
+		return classStale
+	case errors.Is(err, watcher.ErrNotAdmitted):
+		return classNotAdmitted
 	case errors.As(err, &pg) && errors.As(err, &connect):
 		return "connect: SQLSTATE " + pg.Code
 	case errors.As(err, &pg):

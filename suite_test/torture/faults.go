@@ -32,6 +32,10 @@ type director struct {
 	counts [kinds]int
 	spans  []span
 	frozen []frozen
+	splits []split
+	// diverged counts the standbys that stayed behind a promotion with something
+	// that the new primary lacks.
+	diverged int
 
 	crashes []crash // of -crashes
 }
@@ -64,7 +68,7 @@ func (d *director) run(ctx context.Context, s *Schedule, more func() bool) error
 func (d *director) step(ctx context.Context, st *Step) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	if st.Kind == Promote {
+	if st.Kind.failsOver() {
 		return d.failover(ctx, st)
 	}
 	standbys := d.standbys()
@@ -108,9 +112,12 @@ func (d *director) fault(ctx context.Context, st *Step, standby *rywtest.Server)
 	if st.Behind > 0 {
 		return d.crash(ctx, st, target)
 	}
-	from := d.rec.Now()
+	who, from := target.Name(), d.rec.Now()
+	if st.Kind == FreezeWorkers {
+		who = fmt.Sprintf("%d workers", st.Frozen)
+	}
 	err := actions[st.Kind](d, ctx, st, target)
-	d.noted(st.Kind, target.Name(), from)
+	d.noted(st.Kind, who, from)
 	return err
 }
 
@@ -172,6 +179,11 @@ var actions = [kinds]action{
 	KillPrimary: during(by((*rywtest.Server).Kill), by((*rywtest.Server).Start)),
 	KillPrimaryBackend: func(_ *director, ctx context.Context, _ *Step, s *rywtest.Server) error {
 		return s.KillBackend(ctx)
+	},
+	FreezeWorkers: func(d *director, ctx context.Context, st *Step, _ *rywtest.Server) error {
+		defer d.freeze(st.Worker, st.Frozen)()
+		pause(ctx, st.Hold)
+		return nil
 	},
 	FreezePrimary:    during(by((*rywtest.Server).Freeze), by((*rywtest.Server).Thaw)),
 	PartitionPrimary: partition(func(d *director, _ *rywtest.Server) []*proxy.Proxy { return d.site.primaryLinks() }),

@@ -25,10 +25,13 @@ type outcome struct {
 	// reported is the verdict if every read had reported possibly lost writes.
 	reported   history.Result
 	promotions []history.Promotion
+	splits     []split
+	diverged   int
+	notPromised
 	// The failures: of writes; of reads while no node could serve, whose worker
-	// was frozen past their deadline, behind their first row, and while a node
-	// could serve.
-	writes, unserved, slept, broken, served []Failure
+	// was frozen past their deadline, that were refused while there were two
+	// primaries, behind their first row, and while a node could serve.
+	writes, unserved, slept, split, broken, served []Failure
 	// unnoticed are those of the unserved that a standby could have served
 	// which the library need not have known yet.
 	unnoticed int
@@ -48,8 +51,8 @@ func newOutcome(o *Options, d *director, w *witness, c *crew) (*outcome, error) 
 		return nil, err
 	}
 	place(h.Ops, d.survived)
-	r.result = history.Check(h, history.Options{Strict: o.Strict})
-	r.reported, r.promotions = hadTheyReported(h, o.Strict), h.Promotions
+	r.splits, r.diverged, r.promotions = d.splits, d.diverged, h.Promotions
+	r.judge(h, ordersOf(c))
 	r.replicaReads = replicaReads(h.Ops)
 	r.tally.Overdue = slices.DeleteFunc(r.tally.Overdue, func(f Failure) bool {
 		return f.End-f.Start-int64(asleep(r.frozen, f.worker, f.Start, f.End)) <= int64(opTimeout+overdue)
@@ -147,6 +150,10 @@ func (r *outcome) sort(w *witness) {
 		}
 		if f.Begun {
 			r.broken = append(r.broken, f)
+			continue
+		}
+		if r.refusedBySplit(&f) {
+			r.split = append(r.split, f)
 			continue
 		}
 		if r.overslept(&f) {

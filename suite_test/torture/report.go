@@ -125,22 +125,22 @@ var oneLine = strings.NewReplacer("\n", " ", "\t", "")
 // reportErrors prints the errors by kind, and the first of those that should not
 // have been.
 func (r *outcome) reportErrors(out io.Writer) {
-	counts, examples := map[string]*[5]int{}, map[string]string{}
-	for i, list := range [][]Failure{r.writes, r.unserved, r.slept, r.broken, r.served} {
+	counts, examples := map[string]*[6]int{}, map[string]string{}
+	for i, list := range [][]Failure{r.writes, r.unserved, r.slept, r.split, r.broken, r.served} {
 		for _, f := range list {
 			if counts[f.Class] == nil {
-				counts[f.Class] = &[5]int{}
+				counts[f.Class] = &[6]int{}
 			}
 			counts[f.Class][i]++
 			examples[f.Class] = f.Text
 		}
 	}
-	w := table(out, "error\twrites\treads, no node could serve\treads, frozen past their deadline\treads, behind the first row\treads, a node could serve\tfor example")
+	w := table(out, "error\twrites\treads, no node could serve\tfrozen past their deadline\trefused, two primaries\tbehind the first row\ta node could serve\tfor example")
 	for _, class := range slices.Sorted(maps.Keys(counts)) {
 		n := counts[class]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%.100s\n", class, n[0], n[1], n[2], n[3], n[4], oneLine.Replace(examples[class]))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.100s\n", class, n[0], n[1], n[2], n[3], n[4], n[5], oneLine.Replace(examples[class]))
 	}
-	fmt.Fprintf(w, "all\t%d\t%d\t%d\t%d\t%d\n", len(r.writes), len(r.unserved), len(r.slept), len(r.broken), len(r.served))
+	fmt.Fprintf(w, "all\t%d\t%d\t%d\t%d\t%d\t%d\n", len(r.writes), len(r.unserved), len(r.slept), len(r.split), len(r.broken), len(r.served))
 	w.Flush()
 	for _, f := range r.served[:min(10, len(r.served))] {
 		fmt.Fprintf(out, "%s: read of %s failed although %s could serve it, after %s (%s): %s\n",
@@ -168,6 +168,7 @@ func (r *outcome) reportRest(out io.Writer) {
 	fmt.Fprintf(w, "reads that ask for nothing, not judged\t%d\n", r.tally.StaleReads)
 	fmt.Fprintf(w, "tokens taken over from other threads\t%d\n", r.tally.Receives)
 	fmt.Fprintf(w, "violations that reporting a lost write would excuse\t%d\n", r.result.Violations()-r.reported.Violations())
+	r.reportSplits(w)
 	for why, n := range onlyPrimary(r.unserved) {
 		fmt.Fprintf(w, "reads while no node could serve: only a primary could, %s\t%d\n", why, n)
 	}
