@@ -41,7 +41,7 @@ func (r *outcome) judge(h history.History, orders map[string]Orders) {
 	}
 	r.would = all.Violations() - r.result.Violations()
 	r.reported = hadTheyReported(h, r.options.Strict)
-	for _, result := range []*history.Result{&r.result, &r.reported} {
+	for _, result := range []*history.Result{&r.reported, &r.result} {
 		r.untold = nil
 		for _, list := range []*[]history.Violation{&result.ReadYourWrites, &result.Monotonic} {
 			*list = slices.DeleteFunc(*list, r.isUntold)
