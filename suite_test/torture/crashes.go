@@ -21,8 +21,8 @@ const (
 	crashBehind, crashAtMost = 100, 400
 	// fewConnections is how many connections a pool may have then.
 	fewConnections = 4
-	// readsPerCrash is how many reads under a token replicas must answer for each
-	// crash, on average.
+	// readsPerCrash is how many reads under a token replicas must answer between two
+	// crashes.
 	readsPerCrash = 1000
 )
 
@@ -72,6 +72,7 @@ func (o *Options) standbySettings() map[string]string {
 // crash is one that was carried out.
 type crash struct {
 	kind   Kind
+	step   int // from 1
 	server string
 	from   int64 // of the history's clock: when it began
 	up     int64 // and when the server answered again
@@ -89,7 +90,7 @@ func (d *director) crash(ctx context.Context, st *Step, s *rywtest.Server) error
 	if err != nil {
 		return err
 	}
-	c := crash{kind: st.Kind, server: s.Name(), from: d.rec.Now(), frozen: st.Frozen}
+	c := crash{kind: st.Kind, step: d.steps, server: s.Name(), from: d.rec.Now(), frozen: st.Frozen}
 	thaw := d.freeze(st.Worker, st.Frozen)
 	defer thaw()
 	if err := actions[st.Kind](d, ctx, st, s); err != nil {
@@ -112,6 +113,24 @@ func (d *director) crash(ctx context.Context, st *Step, s *rywtest.Server) error
 	d.crashes = append(d.crashes, c)
 	return nil
 }
+
+// awaitReads waits until replicas have answered enough reads for some crashes. They
+// may take as long as the workers' watchers need to find them back.
+func (d *director) awaitReads(ctx context.Context, before int64, crashes int) error {
+	if crashes == 0 {
+		return nil
+	}
+	want := before + int64(crashes)*readsPerCrash*11/10
+	ctx, cancel := context.WithTimeoutCause(ctx, readsTimeout, fmt.Errorf("not after %s", readsTimeout))
+	defer cancel()
+	if err := until(ctx, func() (bool, error) { return d.crew.reads() >= want, nil }); err != nil {
+		return fmt.Errorf("wait for reads of replicas: have %d, want %d: %w", d.crew.reads()-before, want-before, err)
+	}
+	return nil
+}
+
+// readsTimeout is how long enough reads may take.
+const readsTimeout = time.Minute
 
 // standing is where a standby is in the WAL, as its control file says: where a
 // crash would have it begin, where it would open for reads then, and where it is.
@@ -179,21 +198,22 @@ type crashes struct {
 	racing int // begun between a crash and a second after its end, by anybody
 }
 
-// figures sums a run of crashes up. Two at once count as one where something is
-// between two crashes.
+// figures sums a run of crashes up. Those of one step count as one where something
+// is between two crashes.
 func (r *outcome) figures() crashes {
 	c := crashes{list: slices.Clone(r.crashes)}
 	if len(c.list) == 0 {
 		return c
 	}
 	slices.SortFunc(c.list, func(a, b crash) int { return int(a.from - b.from) })
-	between, ends := []int{0}, c.list[0].up
-	starts := []int64{c.list[0].from}
-	for _, one := range c.list[1:] {
-		if one.from > ends {
+	var between []int
+	var starts []int64
+	step := 0
+	for _, one := range c.list {
+		if one.step != step {
 			starts, between = append(starts, one.from), append(between, 0)
 		}
-		ends = max(ends, one.up)
+		step = one.step
 	}
 	for _, at := range r.replicaReads {
 		i, _ := slices.BinarySearch(starts, at+1)
@@ -227,8 +247,9 @@ func (c *crashes) missed() error {
 				one.kind, one.server, one.restartpoint/megabyte, one.open/megabyte, crashBehind))
 		}
 	}
-	if c.reads < readsPerCrash*len(c.list) {
-		errs = append(errs, fmt.Errorf("replicas answered %d reads under a token, want %d for each of %d crashes", c.reads, readsPerCrash, len(c.list)))
+	if c.reads < readsPerCrash*len(c.list) || len(c.list) > 0 && c.fewest < readsPerCrash {
+		errs = append(errs, fmt.Errorf("replicas answered %d reads under a token, %d of them between two crashes, want %d for each of %d crashes",
+			c.reads, c.fewest, readsPerCrash, len(c.list)))
 	}
 	return errors.Join(errs...)
 }

@@ -46,6 +46,7 @@ func crashed(n, readsEach int, c crash) *outcome {
 	r := &outcome{options: &Options{Mode: modeRYW}, result: history.Result{Reads: 1}, tally: Tally{Reasons: map[policy.Reason]int64{}}}
 	for i := range n {
 		c.from = int64(1+i) * int64(10*time.Second)
+		c.step = 1 + i
 		c.up = c.from + int64(time.Second/2)
 		r.crashes = append(r.crashes, c)
 		for k := range readsEach {
@@ -79,7 +80,7 @@ func TestFiguresOfCrashes(t *testing.T) {
 		})
 	}
 	two := crashed(2, 10, far)
-	two.crashes[1].from = two.crashes[0].up - 1 // at the same time: no read is between them
+	two.crashes[1].step = 1 // at the same time: no read is between them
 	if c := two.figures(); c.fewest != 20 || c.reads != 20 {
 		t.Errorf("have %d reads, at the fewest %d, want 20 and 20", c.reads, c.fewest)
 	}

@@ -23,6 +23,8 @@ type director struct {
 	log  io.Writer
 	only int // the only kind of fault, below 0 for all
 
+	steps int // so far
+
 	crew      *crew
 	ctx       context.Context // of the whole run
 	returning *comeback       // the last one; nil before the first failover
@@ -56,11 +58,16 @@ func (d *director) run(ctx context.Context, s *Schedule, more func() bool) error
 				continue
 			}
 		}
+		before, crashes := d.crew.reads(), len(d.crashes)
 		fmt.Fprintf(d.log, "%s step %d: %s\n", time.Now().Format("15:04:05.000"), n, &st)
+		d.steps = n
 		if err := d.step(ctx, &st); err != nil {
 			return fmt.Errorf("step %d (%s): %w", n, &st, err)
 		}
 		pause(ctx, st.Gap)
+		if err := d.awaitReads(ctx, before, len(d.crashes)-crashes); err != nil {
+			return err
+		}
 	}
 	return context.Cause(ctx)
 }

@@ -95,7 +95,7 @@ func assign(o *Options) []Orders {
 			FirstKey: int64(1 + i*threads*keysPerThread),
 		}
 		if o.Crashes > 0 {
-			list[i].Eager, list[i].Connections = role == roleReader, fewConnections
+			list[i].Eager, list[i].Tell, list[i].Connections = role == roleReader, true, fewConnections
 		}
 	}
 	for i := range list {

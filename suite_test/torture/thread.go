@@ -211,6 +211,7 @@ func (t *thread) answer(f *found) history.Answer {
 	role := history.Primary
 	if f.item.Replica {
 		role = history.Replica
+		t.w.reads.Add(1)
 		t.bearer.seen = sight{Server: f.item.Server, At: t.w.rec.Now()}
 	}
 	return history.Answer{

@@ -35,6 +35,8 @@ type Orders struct {
 	Probe time.Duration `json:"probe,omitempty"`
 	// Eager threads do not pause between operations.
 	Eager bool `json:"eager,omitempty"`
+	// Tell has the worker say now and then how many reads replicas have answered.
+	Tell bool `json:"tell,omitempty"`
 	// Connections is how many a pool may have open; 0 is no bound.
 	Connections int `json:"connections,omitempty"`
 
@@ -69,6 +71,7 @@ type fromWorker struct {
 	Ready bool   `json:"ready,omitempty"`
 	Fatal string `json:"fatal,omitempty"`
 	Hand  *Hand  `json:"hand,omitempty"`
+	Reads int64  `json:"reads,omitempty"` // judged ones that replicas have answered so far
 	Done  *Tally `json:"done,omitempty"`
 }
 
