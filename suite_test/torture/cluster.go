@@ -21,9 +21,9 @@ const replicas = 3
 // missed; checkpoints, and with them proofs of the timeline, come often; a link
 // that went silent is given up within seconds.
 var settings = map[string]string{
-	"wal_keep_size":               "384MB",
+	"wal_keep_size":               "192MB", // all of which a server that is rewound fetches
 	"min_wal_size":                "80MB",
-	"max_wal_size":                "512MB",
+	"max_wal_size":                "256MB",
 	"checkpoint_timeout":          "30s",
 	"max_connections":             "300",
 	"shared_buffers":              "32MB",

@@ -17,7 +17,7 @@ import (
 // has the others follow it; the variants of that are in split.go. The old primary
 // comes back as a standby some time later, while other faults go on.
 func (d *director) failover(ctx context.Context, st *Step) error {
-	if err := d.complete(ctx); err != nil {
+	if err := d.inTurn(ctx, []phase{{"every server is back", d.complete}}); err != nil {
 		return err
 	}
 	old, from := d.site.Primary(), d.rec.Now()
@@ -43,15 +43,28 @@ func (d *director) courses() map[Kind]course {
 
 // plain is a failover in which the old primary dies first.
 func (d *director) plain(ctx context.Context, st *Step, old *rywtest.Server, undo func(context.Context) error) error {
-	for _, do := range []func(context.Context) error{
-		func(ctx context.Context) error { return d.lose(ctx, st, old, d.standbys()) },
-		func(ctx context.Context) error { return d.promote(ctx, d.standbys(), nil) },
-		undo,
-		func(ctx context.Context) error { return d.followAll(ctx, old) },
-	} {
-		if err := do(ctx); err != nil {
-			return err
+	return d.inTurn(ctx, []phase{
+		{"the primary is lost", func(ctx context.Context) error { return d.lose(ctx, st, old, d.standbys()) }},
+		{"another is promoted", func(ctx context.Context) error { return d.promote(ctx, d.standbys(), nil) }},
+		{"what hindered is undone", undo},
+		{"the others follow", func(ctx context.Context) error { return d.followAll(ctx, old) }},
+	})
+}
+
+// phase is a part of a failover.
+type phase struct {
+	name string
+	do   func(context.Context) error
+}
+
+// inTurn carries out phases, up to the first that fails, and logs how long they took.
+func (d *director) inTurn(ctx context.Context, phases []phase) error {
+	for _, p := range phases {
+		began := time.Now()
+		if err := p.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
+		fmt.Fprintf(d.log, "  %s: %s\n", p.name, time.Since(began).Round(time.Millisecond))
 	}
 	return nil
 }
@@ -73,7 +86,9 @@ func (d *director) bringBack(old *rywtest.Server, after time.Duration) *comeback
 		ctx, cancel := context.WithTimeout(d.ctx, stepTimeout)
 		defer cancel()
 		pause(ctx, after)
+		began := time.Now()
 		c.err = until(ctx, func() (bool, error) { return true, d.reattach(ctx, old) })
+		fmt.Fprintf(d.log, "  %s came back in %s\n", old.Name(), time.Since(began).Round(time.Millisecond))
 	}()
 	return c
 }

@@ -34,18 +34,13 @@ func (d *director) splitBrain(ctx context.Context, st *Step, old *rywtest.Server
 		pause(ctx, answerTime)
 	}
 	since, from := time.Now(), d.rec.Now()
-	for _, do := range []func(context.Context) error{
-		func(ctx context.Context) error { return d.promote(ctx, d.standbys(), nil) },
-		undo,
-		func(ctx context.Context) error { return d.followAll(ctx, old) },
-		func(ctx context.Context) error { pause(ctx, st.Hold); return nil },
-		func(ctx context.Context) error { return d.endSplit(ctx, old, from, since) },
-	} {
-		if err := do(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.inTurn(ctx, []phase{
+		{"another is promoted", func(ctx context.Context) error { return d.promote(ctx, d.standbys(), nil) }},
+		{"what hindered is undone", undo},
+		{"the others follow", func(ctx context.Context) error { return d.followAll(ctx, old) }},
+		{"both take writes", func(ctx context.Context) error { pause(ctx, st.Hold); return nil }},
+		{"the old one is ended", func(ctx context.Context) error { return d.endSplit(ctx, old, from, since) }},
+	})
 }
 
 // oldReturns lets the primary die and, when another one is there, come back as what
@@ -58,11 +53,11 @@ func (d *director) oldReturns(ctx context.Context, st *Step, old *rywtest.Server
 		d.site.clients[old].Partition()
 	}
 	since, from := time.Now(), d.rec.Now()
-	if err := old.Start(ctx); err != nil {
-		return err
-	}
-	pause(ctx, st.Hold)
-	return d.endSplit(ctx, old, from, since)
+	return d.inTurn(ctx, []phase{
+		{"the old one comes back", old.Start},
+		{"both take writes", func(ctx context.Context) error { pause(ctx, st.Hold); return nil }},
+		{"the old one is ended", func(ctx context.Context) error { return d.endSplit(ctx, old, from, since) }},
+	})
 }
 
 // endSplit cuts the old primary's clients off, notes what it took from them, and
@@ -117,19 +112,14 @@ func (d *director) diverge(ctx context.Context, st *Step, old *rywtest.Server, u
 	standbys := d.standbys()
 	ahead := standbys[st.Standby%len(standbys)]
 	heirs := except(standbys, ahead)
-	for _, do := range []func(context.Context) error{
-		func(ctx context.Context) error { return d.lose(ctx, st, old, heirs) },
-		func(ctx context.Context) error { return d.promote(ctx, heirs, ahead) },
-		undo,
-		func(ctx context.Context) error { return d.followAll(ctx, old, ahead) },
-		func(ctx context.Context) error { pause(ctx, st.Hold); return nil },
-		func(ctx context.Context) error { return d.giveIn(ctx, st, ahead) },
-	} {
-		if err := do(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return d.inTurn(ctx, []phase{
+		{"the primary is lost", func(ctx context.Context) error { return d.lose(ctx, st, old, heirs) }},
+		{"another is promoted", func(ctx context.Context) error { return d.promote(ctx, heirs, ahead) }},
+		{"what hindered is undone", undo},
+		{"the others follow", func(ctx context.Context) error { return d.followAll(ctx, old, ahead) }},
+		{"one stays behind", func(ctx context.Context) error { pause(ctx, st.Hold); return nil }},
+		{"that one is rebuilt", func(ctx context.Context) error { return d.giveIn(ctx, st, ahead) }},
+	})
 }
 
 // giveIn has a standby that stayed on the old timeline go over to the new one. It
