@@ -32,7 +32,6 @@ type notPromised struct {
 // judge judges the history, without what is not promised.
 func (r *outcome) judge(h history.History, orders map[string]Orders) {
 	opt := history.Options{Strict: r.options.Strict}
-	locate(h.Ops, r.splits)
 	all := history.Check(h, opt)
 	if h.Ops = r.leaveOut(h.Ops, orders); r.misplaced+r.unsure > 0 {
 		r.result = history.Check(h, opt)

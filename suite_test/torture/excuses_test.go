@@ -70,6 +70,7 @@ func TestWhatIsNotPromised(t *testing.T) {
 			h := tc.h.history()
 			r := &outcome{options: &Options{Mode: modeRYW}}
 			r.splits = []split{{from: 20, to: 60, promotion: h.Promotions[0], strays: map[stray]bool{{1, 1}: true}}}
+			locate(h.Ops, r.splits)
 			r.judge(h, orders)
 			have := []int{r.result.Violations(), len(r.result.LostWrites), r.misplaced, r.unsure, len(r.untold)}
 			want := []int{tc.broken, tc.lost, tc.misplaced, tc.unsure, tc.told}

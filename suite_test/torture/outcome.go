@@ -32,6 +32,9 @@ type outcome struct {
 	// was frozen past their deadline, that were refused while there were two
 	// primaries, behind their first row, and while a node could serve.
 	writes, unserved, slept, split, broken, served []Failure
+	// refused are those of the unserved that mode Strict refused, although a node
+	// was there.
+	refused int
 	// unnoticed are those of the unserved that a standby could have served
 	// which the library need not have known yet.
 	unnoticed int
@@ -50,6 +53,7 @@ func newOutcome(o *Options, d *director, w *witness, c *crew) (*outcome, error) 
 	if err != nil {
 		return nil, err
 	}
+	locate(h.Ops, d.splits)
 	place(h.Ops, d.survived)
 	r.splits, r.diverged, r.promotions = d.splits, d.diverged, h.Promotions
 	r.judge(h, ordersOf(c))
@@ -146,6 +150,9 @@ func (r *outcome) sort(w *witness) {
 		}
 		if f.Class == classRefused {
 			r.unserved = append(r.unserved, f) // what mode Strict is for
+			if w.server(asked, r.options.noticed()) != "" {
+				r.refused++
+			}
 			continue
 		}
 		if f.Begun {

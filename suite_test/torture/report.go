@@ -64,11 +64,17 @@ func (r *outcome) reportUnexcused(w io.Writer) {
 		}
 	}
 	var unreported, other []string
+	shown := map[string]bool{}
 	for _, list := range [][]history.Violation{r.result.ReadYourWrites, r.result.Monotonic} {
 		for i := range list {
 			v := &list[i]
 			line := fmt.Sprintf("%s: %s lacks %d of %s%s", v.Rule, v.Op.Mark(), v.Want.Version, v.Want.Mark(), writers(v))
 			if remain[v.Rule.String()+v.Op.Mark().String()] {
+				if want := v.Want.Mark().String(); !shown[want] && len(shown) < 10 {
+					shown[want] = true
+					fmt.Fprintf(w, "\n%sfaults near the write:\n", v)
+					r.reportNear(w, v.Want.Start, v.Want.End)
+				}
 				other = append(other, line)
 			} else {
 				unreported = append(unreported, line)
@@ -168,6 +174,7 @@ func (r *outcome) reportRest(out io.Writer) {
 	fmt.Fprintf(w, "reads that ask for nothing, not judged\t%d\n", r.tally.StaleReads)
 	fmt.Fprintf(w, "tokens taken over from other threads\t%d\n", r.tally.Receives)
 	fmt.Fprintf(w, "violations that reporting a lost write would excuse\t%d\n", r.result.Violations()-r.reported.Violations())
+	fmt.Fprintf(w, "reads while no node could serve: those that mode Strict refused although a node was there\t%d\n", r.refused)
 	r.reportSplits(w)
 	for why, n := range onlyPrimary(r.unserved) {
 		fmt.Fprintf(w, "reads while no node could serve: only a primary could, %s\t%d\n", why, n)
