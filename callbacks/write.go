@@ -188,11 +188,15 @@ func (l *Layer) wrote(g *watcher.Group, obs *observers) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), l.cfg.CaptureTimeout,
 		fmt.Errorf("capture timeout of %s passed", l.cfg.CaptureTimeout))
 	defer cancel()
+	was := g.Timeline()
 	s, err := g.Primary.Sample(ctx)
+	if err == nil && was != 0 && s.Position.Timeline > was {
+		err = errPromotedMeanwhile
+	}
 	if err != nil {
 		l.captureFailures.Add(1)
 		l.cfg.Log.Warn("gorm-ryw: position of a write not captured, marked instead", "error", err)
-		l.mark(g, obs)
+		l.markOn(g, was, obs)
 		return
 	}
 	l.captures.Add(1)
@@ -206,10 +210,17 @@ func keyOf(g *watcher.Group, s watcher.Sample) token.Key {
 	return token.Key{System: s.System, Name: g.Key().Name}
 }
 
+// errPromotedMeanwhile says that the position is of another server than the commit,
+// or of one that has lost it, for all that is known.
+var errPromotedMeanwhile = errors.New("another server was promoted meanwhile")
+
 // mark records a write whose position is not known.
-func (l *Layer) mark(g *watcher.Group, obs *observers) {
+func (l *Layer) mark(g *watcher.Group, obs *observers) { l.markOn(g, g.Timeline(), obs) }
+
+// markOn is mark for a write on a timeline; zero is not known.
+func (l *Layer) markOn(g *watcher.Group, timeline uint32, obs *observers) {
 	l.marks.Add(1)
-	key, timeline := g.Key(), g.Timeline()
+	key := g.Key()
 	obs.each(func(ses *session.Session) { ses.MarkWroteOn(key, timeline) })
 }
 
