@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -79,12 +80,21 @@ func (r *release) work(ctx context.Context, m mod, dir string, env []string) err
 	if slices.Contains(tested, m.dir) {
 		steps = append(steps, []string{"test", "-short", "./..."})
 	}
+	before, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return err
+	}
 	for _, args := range steps {
 		if _, err := output(ctx, dir, env, "go", args...); err != nil {
 			return err
 		}
 	}
-	return nil
+	// -mod=mod, which lets go.sum learn of the release, adds what is missing to go.mod.
+	after, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err == nil && !bytes.Equal(before, after) {
+		err = fmt.Errorf("go.mod is not tidy: the go command made it\n%s", after)
+	}
+	return err
 }
 
 // use builds the README's program in a module of its own that requires the root, and
