@@ -142,10 +142,12 @@ func (r *release) forget(ctx context.Context, modules []mod) error {
 	}
 	for _, m := range modules {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(cache, m.path()+"@"+r.version)))
-		files, _ := filepath.Glob(filepath.Join(cache, "cache", "download", m.path(), "@v", r.version+".*"))
+		known := filepath.Join(cache, "cache", "download", m.path(), "@v")
+		files, _ := filepath.Glob(filepath.Join(known, r.version+".*"))
 		for _, file := range files {
 			err = errors.Join(err, os.Remove(file))
 		}
+		_ = os.Remove(filepath.Join(known, "list")) // names this version; it may not be there
 	}
 	return err
 }
