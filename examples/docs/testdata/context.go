@@ -83,6 +83,7 @@ var w http.ResponseWriter
 var r *http.Request
 var mux *http.ServeMux
 var addr string
+var authenticated func(http.Handler) http.Handler
 var creds grpc.DialOption
 var jobs *river.Client[*sql.Tx]
 var job *river.Job[ShipOrder]
