@@ -21,6 +21,7 @@ func TestWrongNamesAreFound(t *testing.T) {
 	for _, c := range []struct{ kind, text, want string }{
 		{"statements", "x := 1\ndb.Scopes(scopes.StaleOk()).Find(&list)\n", "x.md:8: undefined: scopes.StaleOk"},
 		{"declarations", "func f() error {\n\treturn ryw.WaitFor(ctx, tok)\n}\n", "x.md:8: ryw.WaitFor undefined"},
+		{"an expression", "rywplugin.Config{Defaults: 1}\n", "x.md:7: unknown field Defaults"},
 		{"program", "package main\n\nimport \"github.com/gorm-ryw/gorm-ryw/token\"\n\nvar x token.Tokens\n", "x.md:11: undefined: token.Tokens"},
 		{"no Go", "db.Use(ryw))\n", "x.md:7: neither declarations nor statements"},
 	} {

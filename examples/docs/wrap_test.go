@@ -97,6 +97,11 @@ func (f fragments) program(b block) (string, error) {
 	if _, err := parse("package block\n" + code); err == nil {
 		return f.complete(at + code)
 	}
+	if expr, err := parser.ParseExpr(code); err == nil {
+		if _, call := expr.(*ast.CallExpr); !call {
+			return f.complete("var _ =\n" + at + code)
+		}
+	}
 	body := "func _() error {\n{\n" + at + code
 	file, err := parse("package block\n" + body + "}\nreturn nil\n}\n")
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"log/slog"
 	"net/http"
 	"os"
 	"testing"
@@ -22,17 +21,20 @@ import (
 	"github.com/gorm-ryw/gorm-ryw/rywhttp"
 	"github.com/gorm-ryw/gorm-ryw/rywotel"
 	"github.com/gorm-ryw/gorm-ryw/rywpgx"
+	"github.com/gorm-ryw/gorm-ryw/rywprom"
 	"github.com/gorm-ryw/gorm-ryw/rywredis"
 	"github.com/gorm-ryw/gorm-ryw/rywtest"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
 	"github.com/gorm-ryw/gorm-ryw/session"
 	"github.com/gorm-ryw/gorm-ryw/token"
 	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/riverqueue/river"
 	"google.golang.org/grpc"
 	"gorm.io/driver/postgres"
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
+	"gorm.io/gorm/logger"
 	"gorm.io/plugin/dbresolver"
 )
 
@@ -70,11 +72,10 @@ var list []Project
 var orders []Order
 var rows []Order
 var fn func(tx *gorm.DB) error
-var logger *slog.Logger
 
 // Where the servers are.
 
-var primary, r1, r2 string
+var dsn, primary, r1, r2 string
 var replicas []gorm.Dialector
 
 // HTTP, gRPC, jobs and messages.
@@ -82,6 +83,7 @@ var replicas []gorm.Dialector
 var w http.ResponseWriter
 var r *http.Request
 var mux *http.ServeMux
+var middleware *rywhttp.Middleware
 var addr string
 var authenticated func(http.Handler) http.Handler
 var creds grpc.DialOption
