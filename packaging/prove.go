@@ -112,7 +112,7 @@ func (r *release) use(ctx context.Context, dir string, env []string) error {
 	}
 	for _, args := range [][]string{
 		{"mod", "init", "example.com/first"},
-		{"get", rootPath + "/plugin@" + r.version},
+		{"mod", "edit", "-require=" + rootPath + "@" + r.version}, // "get" would look for modules within it, elsewhere
 		{"build", "-o", os.DevNull, "."},
 	} {
 		if _, err := output(ctx, dir, env, "go", args...); err != nil {
