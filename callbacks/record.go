@@ -69,9 +69,13 @@ func RecordOf(ctx context.Context) *Record {
 }
 
 // ownRecord is the record of the very statement, or nil: that of the statement on
-// whose behalf it runs is in its context, too.
+// whose behalf it runs is in its context, too. A tracing plugin may have put a context
+// of its own around the record.
 func ownRecord(stmt *gorm.Statement) *Record {
-	if r, ok := stmt.Context.(*Record); ok && r.stmt == stmt {
+	if stmt.Context == nil {
+		return nil
+	}
+	if r := RecordOf(stmt.Context); r != nil && r.stmt == stmt {
 		return r
 	}
 	return nil
