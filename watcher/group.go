@@ -60,6 +60,7 @@ type Group struct {
 	mu       sync.Mutex // protects publishing, and replicas while one is added
 	replicas []*Node
 	past     history
+	ages     history // the same in larger steps
 	closed   bool
 	changed  atomic.Pointer[chan struct{}] // closed and replaced by each publication
 }
@@ -67,7 +68,7 @@ type Group struct {
 // NewGroup returns the group of one primary. Nothing runs until a node is
 // started or asked.
 func NewGroup(cfg Config, primary string, dial Dial) *Group {
-	g := &Group{cfg: cfg.withDefaults(), name: token.NameHash(cfg.Name), lineage: lineage{turn: newTurn()}}
+	g := &Group{cfg: cfg.withDefaults(), name: token.NameHash(cfg.Name), lineage: lineage{turn: newTurn()}, ages: history{step: ageStep}}
 	g.key.Store(&token.Key{Name: g.name})
 	ch := make(chan struct{})
 	g.changed.Store(&ch)
@@ -176,6 +177,7 @@ func (g *Group) primaryPublished(old, st *State) {
 		return
 	}
 	g.past.add(st.Sample)
+	g.ages.add(st.Sample)
 	g.raise(st.Position.Timeline)
 	if g.Key().System != st.System {
 		g.key.Store(&token.Key{System: st.System, Name: g.name})
