@@ -56,6 +56,7 @@ func (r *Record) open(ctx context.Context) {
 	r.values.Record = r
 	r.values.Unit = nil  // of the statement on whose behalf this one runs
 	r.values.Begin = nil // a clause is of this statement alone
+	r.values.Here = nil  // of a statement in a transaction that ctx is from
 }
 
 // RecordOf returns the record of the statement that ctx belongs to, or nil.
@@ -80,9 +81,6 @@ func ownRecord(stmt *gorm.Statement) *Record {
 	}
 	return nil
 }
-
-// Decision says where the statement went and why.
-func (r *Record) Decision() policy.Decision { return r.decision }
 
 // Token returns what the statement's sessions hold, and what the statement itself
 // wrote or read.

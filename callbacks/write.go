@@ -46,7 +46,7 @@ func (l *Layer) openWrite(db *gorm.DB, implicit bool) {
 	stmt := db.Statement
 	unprepared(stmt)
 	hint := scopes.OnQuery(stmt)
-	if err := hintError(stmt.Context, hint); err != nil {
+	if err := l.hintError(stmt.Context, hint); err != nil {
 		_ = db.AddError(err)
 		return
 	}
@@ -80,6 +80,7 @@ func (l *Layer) capture(db *gorm.DB) {
 		return
 	}
 	rec.active, rec.running, rec.implicit = false, false, false
+	defer explained(db, rec.parent)
 	if rec.silent {
 		return
 	}
@@ -136,7 +137,7 @@ func (l *Layer) awaitForeign(db *gorm.DB, rec *Record, g *watcher.Group) bool {
 	if tx == nil || reported.of(tx) != nil || rec.parent.inWrite() {
 		return false
 	}
-	l.marks.Add(1)
+	l.count.writeMarks.Add(1)
 	ended := foreign.of(context.WithoutCancel(rec.Context), tx)
 	key := l.keyOfOne(g)
 	rec.observers.each(func(s *session.Session) { s.Await(key, ended) })
@@ -188,14 +189,17 @@ func (l *Layer) wrote(g *watcher.Group, obs *observers) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), l.cfg.CaptureTimeout,
 		fmt.Errorf("capture timeout of %s passed", l.cfg.CaptureTimeout))
 	defer cancel()
-	s, err := g.Primary.Sample(ctx)
+	s, shared, err := g.Primary.SampleShared(ctx)
 	if err != nil {
-		l.captureFailures.Add(1)
-		l.cfg.Log.Warn("gorm-ryw: position of a write not captured, marked instead", "error", err)
+		l.count.failures.Add(1)
+		l.tell(Event{Kind: CaptureFailed, Node: g.Primary.Name(), Err: err})
 		l.mark(g, obs)
 		return
 	}
-	l.captures.Add(1)
+	l.count.captures.Add(1)
+	if shared {
+		l.count.shared.Add(1)
+	}
 	key := keyOf(g, s)
 	obs.each(func(ses *session.Session) { ses.Advance(key, s.Position, s.Begun, true) })
 }
@@ -208,7 +212,7 @@ func keyOf(g *watcher.Group, s watcher.Sample) token.Key {
 
 // mark records a write whose position is not known.
 func (l *Layer) mark(g *watcher.Group, obs *observers) {
-	l.marks.Add(1)
+	l.count.writeMarks.Add(1)
 	key, timeline := g.Key(), g.Timeline()
 	obs.each(func(ses *session.Session) { ses.MarkWroteOn(key, timeline) })
 }
@@ -230,7 +234,7 @@ func (l *Layer) sawPrimary(g *watcher.Group, obs *observers, own *session.Sessio
 		}
 		missed = true
 	}
-	obs.each(func(ses *session.Session) { ses.MarkSawPrimary(key) })
+	l.markSeen(key, obs)
 	return missed
 }
 
@@ -256,7 +260,7 @@ func (l *Layer) failed(g *watcher.Group, err error, obs *observers) {
 		if !l.keepsFloors() {
 			return
 		}
-		obs.each(func(ses *session.Session) { ses.MarkSawPrimary(key) })
+		l.markSeen(key, obs)
 		return
 	}
 	l.mark(g, obs)

@@ -99,6 +99,9 @@ func (n *Node) Name() string { return *n.name.Load() }
 // Rename gives the node a name that only its first connection could tell.
 func (n *Node) Rename(name string) { n.name.Store(&name) }
 
+// IsPrimary reports whether the node is used as a primary.
+func (n *Node) IsPrimary() bool { return n.role == Primary }
+
 // Group is the cluster the node belongs to.
 func (n *Node) Group() *Group { return n.group }
 
