@@ -107,7 +107,7 @@ func (p *Plugin) install(db *gorm.DB) error {
 	if err != nil {
 		return fmt.Errorf("primary: %w", err)
 	}
-	p.reporter = startReporter(p.cfg.Logger)
+	p.reporter = newReporter(p.cfg.Logger)
 	p.home = watcher.NewGroup(p.watching(), primary.name, primary.dial)
 	primary.named(p.home.Primary)
 	p.groups = []*watcher.Group{p.home}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gorm-ryw/gorm-ryw/callbacks"
 	"github.com/gorm-ryw/gorm-ryw/internal/fakepg"
+	"github.com/gorm-ryw/gorm-ryw/internal/leakcheck"
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 )
@@ -166,7 +167,7 @@ func (s slow) Write(p []byte) (int, error) { <-s.wait; return len(p), nil }
 // Whoever has news does not wait for the log, however much there is.
 func TestReporterDoesNotHoldAnybodyUp(t *testing.T) {
 	s := slow{make(chan struct{})}
-	r := startReporter(slog.New(slog.NewTextHandler(s, nil)))
+	r := newReporter(slog.New(slog.NewTextHandler(s, nil)))
 	for i := range 4 * newsRoom {
 		r.tell(callbacks.Event{Kind: callbacks.CaptureFailed, Node: fmt.Sprint(i), Err: errors.New("x")})
 	}
@@ -178,7 +179,7 @@ func TestReporterDoesNotHoldAnybodyUp(t *testing.T) {
 
 func TestReporterStartStop(t *testing.T) {
 	for range 50 {
-		r := startReporter(slog.New(slog.DiscardHandler))
+		r := newReporter(slog.New(slog.DiscardHandler))
 		go r.tell(callbacks.Event{Kind: callbacks.PossiblyLost})
 		var all sync.WaitGroup
 		for range 3 {
@@ -186,4 +187,11 @@ func TestReporterStartStop(t *testing.T) {
 		}
 		all.Wait()
 	}
+}
+
+func TestReporterThatHasNothingToTell(t *testing.T) {
+	leakcheck.Check(t)
+	r := newReporter(slog.New(slog.DiscardHandler))
+	r.close()
+	r.tell(callbacks.Event{Kind: callbacks.PossiblyLost}) // starts nothing any more
 }

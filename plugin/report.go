@@ -16,6 +16,7 @@ import (
 type reporter struct {
 	log  *slog.Logger
 	news chan news
+	once sync.Once // starts it, or finds that it need not be
 	end  sync.Once
 	stop chan struct{} // closed when it is to end
 	done chan struct{} // closed when it has
@@ -30,10 +31,9 @@ var (
 	ofCallbacks = [...]newsKind{callbacks.CaptureFailed: captureFailed, callbacks.NoPosition: noPosition, callbacks.PossiblyLost: possiblyLost}
 )
 
-func startReporter(log *slog.Logger) *reporter {
-	r := &reporter{log: log, news: make(chan news, newsRoom), stop: make(chan struct{}), done: make(chan struct{})}
-	go r.run()
-	return r
+// newReporter returns one that runs from its first news on.
+func newReporter(log *slog.Logger) *reporter {
+	return &reporter{log: log, news: make(chan news, newsRoom), stop: make(chan struct{}), done: make(chan struct{})}
 }
 
 // notify is told by the watcher, which is locked meanwhile.
@@ -47,6 +47,7 @@ func (r *reporter) tell(e callbacks.Event) {
 }
 
 func (r *reporter) put(n news) {
+	r.once.Do(func() { go r.run() })
 	select {
 	case r.news <- n:
 	default:
@@ -56,6 +57,7 @@ func (r *reporter) put(n news) {
 // close ends the reporter and waits for it. Idempotent.
 func (r *reporter) close() {
 	r.end.Do(func() { close(r.stop) })
+	r.once.Do(func() { close(r.done) }) // it never ran
 	<-r.done
 }
 
