@@ -22,11 +22,13 @@ type past struct {
 	pos             token.Position
 }
 
-// Two histories of a primary reach back 5 seconds or more, and 8 minutes or more.
+// The histories of a primary reach back a quarter of a second, 5 seconds and 8 minutes
+// or more.
 const (
 	historySize = 256
 	historyStep = 20 * time.Millisecond
 	ageStep     = 2 * time.Second
+	recentStep  = time.Millisecond
 )
 
 func (h *history) add(s Sample) {

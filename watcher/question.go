@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,15 +29,25 @@ type Question struct {
 // src/include/catalog/pg_proc.dat). A server that is not quite PostgreSQL may
 // refuse them, and is asked in SQL from then on.
 var (
-	primaryCalls = []uint32{2852}             // pg_current_wal_insert_lsn
-	standbyCalls = []uint32{3810, 3821, 3442} // pg_is_in_recovery, pg_last_wal_replay_lsn, pg_control_checkpoint
+	primaryCalls = []uint32{2852} // pg_current_wal_insert_lsn
+	standbyCalls = []uint32{
+		3810, 3821, // pg_is_in_recovery, pg_last_wal_replay_lsn
+		3442, 3443, 3317, // pg_control_checkpoint, pg_control_recovery, pg_stat_get_wal_receiver
+	}
+)
+
+// Where their rows tell a timeline, counted from 1.
+const (
+	checkpointTimeline = 4 // pg_control_checkpoint().timeline_id
+	recoveryTimeline   = 2 // pg_control_recovery().min_recovery_end_timeline
+	receiverTimeline   = 7 // pg_stat_get_wal_receiver().received_tli
 )
 
 // standbySQL is the sample statement's short form for a connection that is known
 // to be to a standby. The timeline is asked for every time: a standby that follows
 // a promotion elsewhere keeps its connections.
 const standbySQL = `select pg_is_in_recovery()::int, pg_last_wal_replay_lsn() - '0/0'::pg_lsn,
- (pg_control_checkpoint()).timeline_id, pg_backend_pid()`
+ ` + replayedTimeline + `, pg_backend_pid(), ` + receivedTimeline
 
 // Errors of answers to a short form that what it left out does not hold for.
 var (
@@ -89,7 +100,7 @@ func (p *Probe) understand(q Question, row [][]byte) (Sample, error) {
 		return p.calledStandby(row)
 	case q.SQL == CaptureSQL && len(row) == 2:
 		return p.askedPrimary(row)
-	case q.SQL == standbySQL && len(row) == 4:
+	case q.SQL == standbySQL && len(row) == 5:
 		return p.askedStandby(row)
 	case q.SQL == sampleSQL:
 		return p.parse(row)
@@ -124,53 +135,67 @@ func (p *Probe) calledStandby(row [][]byte) (Sample, error) {
 	if err != nil {
 		return Sample{}, err
 	}
-	timeline, err := binaryTimeline(row[2])
-	if err != nil {
+	checkpoint, err1 := binaryTimeline(row[2], checkpointTimeline)
+	recovery, err2 := binaryTimeline(row[3], recoveryTimeline)
+	received, err3 := uint32(0), error(nil)
+	if row[4] != nil { // there is a receiver
+		received, err3 = binaryTimeline(row[4], receiverTimeline)
+	}
+	if err := cmp.Or(err1, err2, err3); err != nil {
 		return Sample{}, err
 	}
-	return p.onStandby(string(row[0]) == "\x01", lsn, timeline)
+	return p.onStandby(string(row[0]) == "\x01", lsn, max(checkpoint, recovery), received)
 }
 
-// binaryTimeline reads the fourth column of a row of pg_control_checkpoint() in
-// binary format: the number of columns, then each one's type, length and value.
-func binaryTimeline(record []byte) (uint32, error) {
-	const column, int4 = 4, 23
-	if len(record) >= 4 && binary.BigEndian.Uint32(record) >= column {
+// binaryTimeline reads a column of a row in binary format: the number of columns,
+// then each one's type, length and value. NULL is 0.
+func binaryTimeline(record []byte, column int) (uint32, error) {
+	const int4, null = 23, -1
+	if len(record) >= 4 && int64(binary.BigEndian.Uint32(record)) >= int64(column) {
 		rest := record[4:]
 		for i := 1; len(rest) >= 8; i++ {
 			kind, size := binary.BigEndian.Uint32(rest), int64(int32(binary.BigEndian.Uint32(rest[4:])))
 			rest = rest[8:]
-			if size < 0 || size > int64(len(rest)) {
+			if i == column && kind == int4 && size == null {
+				return 0, nil
+			}
+			size = max(size, 0)
+			if size > int64(len(rest)) {
 				break
 			}
-			if i == column && kind == int4 && size == 4 {
-				return binary.BigEndian.Uint32(rest), nil
+			if i == column {
+				if kind == int4 && size == 4 {
+					return binary.BigEndian.Uint32(rest), nil
+				}
+				break
 			}
 			rest = rest[size:]
 		}
 	}
-	return 0, fmt.Errorf("%w: no timeline in a row of pg_control_checkpoint()", errBadAnswer)
+	return 0, fmt.Errorf("%w: no timeline in column %d", errBadAnswer, column)
 }
 
 func (p *Probe) askedStandby(row [][]byte) (Sample, error) {
 	var f fields
 	standby, lsn, timeline := f.uint(row[0]), f.uint(row[1]), f.uint(row[2])
+	received := f.optional(row[4])
 	if err := p.sameProcess(row[3]); err != nil {
 		return Sample{}, err
 	}
 	if f.err != nil {
 		return Sample{}, f.err
 	}
-	return p.onStandby(standby == 1, token.LSN(lsn), uint32(timeline))
+	return p.onStandby(standby == 1, token.LSN(lsn), uint32(timeline), uint32(received))
 }
 
-func (p *Probe) onStandby(standby bool, replay token.LSN, timeline uint32) (Sample, error) {
+func (p *Probe) onStandby(standby bool, replay token.LSN, timeline, received uint32) (Sample, error) {
 	if !standby {
 		p.last.Incarnation = 0 // everything is asked next time
 		return Sample{}, errPromoted
 	}
 	s := p.last
 	s.Position = token.Position{Timeline: timeline, LSN: replay}
+	s.receives(received)
 	return s, nil
 }
 

@@ -17,9 +17,13 @@ import (
 // Sample is what one position query said of a server.
 type Sample struct {
 	// Position is the insert position of a primary, rounded down to where a
-	// record can end, or the replay position of a standby. Its timeline is
-	// proven for that server.
+	// record can end, or the replay position of a standby. A standby's timeline
+	// is the latest that it has given evidence of: it may have begun to replay a
+	// later one, unless Streaming.
 	Position token.Position
+	// Streaming says that a standby told from which timeline it receives WAL: its
+	// receiver is connected, and the role may see that (pg_monitor).
+	Streaming bool
 	// Standby is pg_is_in_recovery(). It alone tells the role: the replay
 	// position is neither NULL on every primary nor frozen on every standby.
 	Standby bool
@@ -40,6 +44,12 @@ type Sample struct {
 // NULL on the other. Source: PostgreSQL manual, 9.28.3 (backup control
 // functions), 9.28.4 (recovery control functions), 9.27.11 (control data).
 //
+// A standby tells its timeline in three places, none of which is ahead of what it
+// replays by more than it asked its upstream for: by its last restartpoint; by the
+// last page that replay made it write, which any role may see and which follows a
+// promotion within a second on a server that is written to; and at once, to
+// pg_monitor, by what it receives (facts_test, "A promotion").
+//
 // The insert position is read, not pg_current_wal_lsn(): with asynchronous
 // commit the latter is behind the own commit.
 //
@@ -48,7 +58,7 @@ type Sample struct {
 // slower.
 const sampleSQL = `select r::int,
  case when r then pg_last_wal_replay_lsn() else pg_current_wal_insert_lsn() end - '0/0'::pg_lsn,
- case when r then (pg_control_checkpoint()).timeline_id
+ case when r then ` + replayedTimeline + `
   else ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int end,
  case when r then (pg_get_wal_replay_pause_state() <> 'not paused')::int else 0 end,
  (pg_control_system()).system_identifier,
@@ -57,8 +67,16 @@ const sampleSQL = `select r::int,
  extract(epoch from (pg_stat_get_wal()).stats_reset),
  extract(epoch from (pg_stat_get_archiver()).stats_reset),
  current_setting('wal_block_size'),
- pg_size_bytes(current_setting('wal_segment_size'))
+ pg_size_bytes(current_setting('wal_segment_size')),
+ case when r then ` + receivedTimeline + ` end
  from (select pg_is_in_recovery() as r) s`
+
+const (
+	sampleColumns = 12
+
+	replayedTimeline = `greatest((pg_control_checkpoint()).timeline_id, (pg_control_recovery()).min_recovery_end_timeline)`
+	receivedTimeline = `(pg_stat_get_wal_receiver()).received_tli`
+)
 
 // CaptureSQL is the sample statement's short form for a connection that is known
 // to be to a primary, which it stays for as long as the connection lives. It may
@@ -169,6 +187,9 @@ func oneRow(res []*pgconn.Result) ([][]byte, error) {
 }
 
 func (p *Probe) parse(row [][]byte) (Sample, error) {
+	if len(row) != sampleColumns {
+		return Sample{}, fmt.Errorf("%w: %d columns, want %d", errBadAnswer, len(row), sampleColumns)
+	}
 	if row[1] == nil {
 		return Sample{}, errNoPosition
 	}
@@ -185,11 +206,18 @@ func (p *Probe) parse(row [][]byte) (Sample, error) {
 		lsn = p.geom.roundDown(lsn)
 	}
 	s.Position = token.Position{Timeline: uint32(f.uint(row[2])), LSN: token.LSN(lsn)}
+	s.receives(uint32(f.optional(row[11])))
 	if f.err != nil {
 		return Sample{}, fmt.Errorf("position query: %w", f.err)
 	}
 	s.Incarnation = incarnation(row[4], row[6], row[7], row[8])
 	return s, nil
+}
+
+// receives takes up the timeline that a standby receives, if it told.
+func (s *Sample) receives(timeline uint32) {
+	s.Streaming = timeline != 0
+	s.Position.Timeline = max(s.Position.Timeline, timeline)
 }
 
 // incarnation hashes what changes with every life of a server. An administrator
@@ -212,4 +240,12 @@ func (f *fields) uint(b []byte) uint64 {
 		f.err = err
 	}
 	return n
+}
+
+// optional is uint with 0 for NULL.
+func (f *fields) optional(b []byte) uint64 {
+	if b == nil {
+		return 0
+	}
+	return f.uint(b)
 }

@@ -215,19 +215,22 @@ func TestRowsThatMakeNoSenseAreErrors(t *testing.T) {
 	if _, err := p.Captured([][]byte{[]byte("x"), []byte("1")}, mono.Now()); err == nil {
 		t.Error("capture of a position that is no number: want an error")
 	}
-	row := make([][]byte, 11)
+	row := make([][]byte, sampleColumns)
 	for i := range row {
 		row[i] = []byte("1")
 	}
 	if _, err := p.parse(row); err != nil {
 		t.Errorf("row of numbers: %v", err)
 	}
-	for _, i := range []int{0, 1, 2, 3, 4, 9, 10} {
+	for _, i := range []int{0, 1, 2, 3, 4, 9, 10, 11} {
 		bad := append([][]byte(nil), row...)
 		bad[i] = []byte("-1")
 		if _, err := p.parse(bad); err == nil {
 			t.Errorf("column %d is no number: want an error", i)
 		}
+	}
+	if _, err := p.parse(row[:11]); !errors.Is(err, errBadAnswer) {
+		t.Errorf("column missing: have %v", err)
 	}
 	if _, err := oneRow(nil); err == nil {
 		t.Error("no result: want an error")

@@ -29,6 +29,7 @@ type State struct {
 	High token.Position
 
 	diverged life // in which the node was found on another history
+	streamed bool // in this life it has told what it receives
 }
 
 // life is the life of a server on one timeline.
@@ -76,13 +77,19 @@ func (n *Node) judge(s Sample, old *State) *State {
 		}
 		return st
 	}
+	st.streamed = s.Streaming
+	if old.Incarnation == s.Incarnation {
+		st.streamed = st.streamed || old.streamed
+		st.Position.Timeline = max(s.Position.Timeline, old.Position.Timeline) // none is ever left for an older one
+	}
 	if n.knownUnhealthy(st) {
 		return st
 	}
-	st.Healthy, st.High = true, s.Position
-	st.Reason = n.whyUnproven(&s)
+	st.Healthy, st.High = true, st.High.Max(st.Position)
+	st.Reason = n.whyUnproven(st)
 	st.Proven = st.Reason == ""
-	if st.Reason == primaryGone && old.Proven && old.Incarnation == s.Incarnation {
+	unknown := st.Reason == primaryGone || st.Reason == receiverGone
+	if unknown && old.Proven && old.Incarnation == s.Incarnation && old.Position.Timeline == st.Position.Timeline {
 		// What it said before still holds; how far it got on which timeline
 		// since then, nobody can prove.
 		kept := *old
@@ -100,7 +107,7 @@ func (n *Node) knownUnhealthy(st *State) bool {
 		st.Reason = "is not a standby"
 	case system != 0 && system != st.System:
 		st.Reason = fmt.Sprintf("is of another cluster: system identifier %d, want %d", st.System, system)
-	case st.Position.Compare(st.High) < 0:
+	case st.Position.Compare(st.High) < 0 && st.Position.LSN < st.High.LSN:
 		st.Reason = fmt.Sprintf("position went back to %s after a restart, was %s", st.Position, st.High)
 	case st.diverged == st.life():
 		st.Reason = divergedReason
@@ -110,11 +117,14 @@ func (n *Node) knownUnhealthy(st *State) bool {
 	return true
 }
 
-const primaryGone = "the primary does not answer as one"
+const (
+	primaryGone  = "the primary does not answer as one"
+	receiverGone = "does not receive WAL any more"
+)
 
 // whyUnproven says why the position of a healthy replica cannot be relied on;
 // empty if it can.
-func (n *Node) whyUnproven(s *Sample) string {
+func (n *Node) whyUnproven(s *State) string {
 	primary := n.group.Primary.State()
 	why := n.untrusted.Load()
 	switch {
@@ -131,8 +141,23 @@ func (n *Node) whyUnproven(s *Sample) string {
 		// may be on timeline 2 by now, without the end of timeline 1.
 		return fmt.Sprintf("timeline is not proven: have %d, the primary's is %d",
 			s.Position.Timeline, primary.Position.Timeline)
+	case s.High.Timeline > s.Position.Timeline:
+		return fmt.Sprintf("timeline is not proven: have %d, was %d before a restart",
+			s.Position.Timeline, s.High.Timeline)
+	case s.streamed && !s.Streaming:
+		// What it replays now it may have received from anywhere, and its own word
+		// of that comes late.
+		return receiverGone
 	}
 	return ""
+}
+
+// Vouches reports whether a sample that was taken elsewhere, as with a read, proves
+// its position as one of the node's own does: it is of the same life, and says no
+// less of its timeline.
+func (s *State) Vouches(of Sample) bool {
+	return s.Incarnation == of.Incarnation && s.Position.Timeline == of.Position.Timeline &&
+		(of.Streaming || !s.streamed)
 }
 
 const pooledReason = "is behind a connection pooler"

@@ -203,6 +203,57 @@ func TestReplicasAreJudgedAgainWhenThePrimaryIsOneAgain(t *testing.T) {
 	wantState(t, n, true, true, "")
 }
 
+// A standby's own word of its timeline comes late; what it receives tells at once.
+func TestTimelineThatAStandbyReceives(t *testing.T) {
+	c := newCluster(t, quiet)
+	n, s := c.standby(900)
+	s.Set(func(st *fakepg.State) { st.Received = 1 })
+	c.sample(n)
+	wantState(t, n, true, true, "")
+
+	s.Set(func(st *fakepg.State) { st.Received, st.LSN = 2, 950 }) // of a server promoted elsewhere
+	c.sample(n)
+	wantState(t, n, true, false, "timeline is not proven: have 2, the primary's is 1")
+	s.Set(func(st *fakepg.State) { st.Received, st.LSN = 0, 960 }) // which is gone again
+	c.sample(n)
+	wantState(t, n, true, false, "timeline is not proven: have 2, the primary's is 1")
+
+	s.Crash(nil) // and its own word is that of before
+	c.fails(n)
+	c.recovered(n)
+	wantState(t, n, true, false, "timeline is not proven: have 1, was 2 before a restart")
+
+	s.Set(func(st *fakepg.State) { st.Received = 2 })
+	c.sample(n)
+	c.promote(2, 1000)
+	wantState(t, n, true, true, "")
+}
+
+// Without its receiver nobody knows on which timeline it goes on.
+func TestStandbyThatDoesNotReceiveAnyMoreKeepsWhatItProved(t *testing.T) {
+	c := newCluster(t, quiet)
+	n, s := c.standby(900)
+	s.Set(func(st *fakepg.State) { st.Received = 1 })
+	c.sample(n)
+	before := n.State()
+	s.Set(func(st *fakepg.State) { st.Received, st.LSN = 0, 950 })
+	taken := c.sample(n)
+	if st := n.State(); !st.Proven || st.Sample != before.Sample {
+		t.Errorf("have %+v, want what was known before", st)
+	}
+	if n.State().Vouches(taken) {
+		t.Error("vouches for what it replays without a receiver")
+	}
+	s.Set(func(st *fakepg.State) { st.Received = 1 })
+	if taken = c.sample(n); n.State().Position != at(1, 950) || !n.State().Vouches(taken) {
+		t.Errorf("receives again: have %s", n.State().Position)
+	}
+	// One that never told is believed its own word: the role may not see it, or WAL
+	// comes from an archive.
+	other, _ := c.standby(900)
+	wantState(t, other, true, true, "")
+}
+
 func TestReplicaAheadOfThePrimaryIsOnAnotherHistory(t *testing.T) {
 	c := newCluster(t, quiet)
 	n, s := c.standby(1000)

@@ -24,6 +24,8 @@ type State struct {
 	Block, Segment uint64
 	// Version is server_version; empty is 15.18.
 	Version string
+	// Received is the timeline that a standby tells to receive; zero is NULL.
+	Received uint32
 	// History is the content of the timeline's history file. Empty: the role may not
 	// ask for it.
 	History string
@@ -62,6 +64,7 @@ func (st *State) sampleRow(pid uint32) [][]byte {
 		number(st.Standby), lsn, text(st.Timeline), number(st.Paused), text(st.System), text(st.backendPID(pid)),
 		fmt.Appendf(nil, "%d.000001", 1_700_000_000+st.Start), fmt.Appendf(nil, "%d.5", 1_600_000_000+st.Resets),
 		fmt.Appendf(nil, "%d.7", 1_600_000_000+st.Resets), text(st.Block), text(st.Segment),
+		orNull(st.Received),
 	}
 }
 
@@ -78,6 +81,13 @@ func (st *State) backendPID(pid uint32) uint32 {
 }
 
 func text[T uint32 | uint64](n T) []byte { return strconv.AppendUint(nil, uint64(n), 10) }
+
+func orNull(n uint32) []byte {
+	if n == 0 {
+		return nil
+	}
+	return text(n)
+}
 
 func number(b bool) []byte {
 	if b {
