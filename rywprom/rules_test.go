@@ -2,10 +2,13 @@ package rywprom
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -25,6 +28,24 @@ func promtool(t *testing.T, args ...string) {
 func TestRulesAreRules(t *testing.T) { promtool(t, "check", "rules", "ryw.yml") }
 
 func TestRulesFire(t *testing.T) { promtool(t, "test", "rules", "ryw_test.yml") }
+
+// The dashboard's expressions are ones that Prometheus takes: as rules, for promtool.
+func TestDashboardParses(t *testing.T) {
+	var rules strings.Builder
+	rules.WriteString("groups:\n- name: dashboard\n  rules:\n")
+	for i, e := range expressions(t) {
+		if strings.HasPrefix(e, "label_values(") {
+			continue // Grafana's own
+		}
+		e = strings.NewReplacer("$__rate_interval", "5m", "$job", ".*", "$instance", ".*").Replace(e)
+		fmt.Fprintf(&rules, "  - record: panel%d\n    expr: %s\n", i, strconv.Quote(e))
+	}
+	name := filepath.Join(t.TempDir(), "panels.yml")
+	if err := os.WriteFile(name, []byte(rules.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "check", "rules", name)
+}
 
 // Every alert has a test of its own.
 func TestEveryRuleIsTested(t *testing.T) {
