@@ -12,7 +12,6 @@ import (
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 )
 
 func TestLint(t *testing.T) {
@@ -27,7 +26,7 @@ func TestLint(t *testing.T) {
 	bad := prometheus.NewRegistry()
 	bad.MustRegister(prometheus.NewCounter(prometheus.CounterOpts{Name: "bad"}))
 	if problems, err = testutil.GatherAndLint(bad); err != nil || len(problems) == 0 {
-		t.Errorf("have %v, %v, want a problem", []promlint.Problem(problems), err)
+		t.Errorf("have %v, %v, want a problem", problems, err)
 	}
 }
 

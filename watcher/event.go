@@ -32,15 +32,15 @@ func (c Condition) String() string {
 func Conditions() []Condition { return []Condition{Unknown, Down, Ineligible, Healthy, Proven} }
 
 // Condition sums the state up.
-func (s *State) Condition() Condition {
+func (st *State) Condition() Condition {
 	switch {
-	case s.Failed:
+	case st.Failed:
 		return Down
-	case s.Proven:
+	case st.Proven:
 		return Proven
-	case s.Healthy:
+	case st.Healthy:
 		return Healthy
-	case s.At == 0:
+	case st.At == 0:
 		return Unknown
 	}
 	return Ineligible
