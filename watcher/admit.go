@@ -123,6 +123,7 @@ func (n *Node) admits(conn *pgx.Conn, s Sample) bool {
 // distrust keeps the node from serving token reads for good.
 func (n *Node) distrust(why string) error {
 	if n.untrusted.CompareAndSwap(nil, &why) {
+		n.group.notify(Event{Kind: Refused, Node: n, Reason: why})
 		n.group.update(n, func(old *State) *State {
 			if old.Incarnation == 0 {
 				return old
