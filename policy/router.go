@@ -34,6 +34,7 @@ type Settings struct {
 type Router struct {
 	settings atomic.Pointer[Settings]
 	counts   [reasons]atomic.Int64
+	recent   atomic.Pointer[recent] // nil: none are remembered
 	Pools    Pools
 }
 
@@ -54,7 +55,12 @@ func (r *Router) Settings() *Settings { return r.settings.Load() }
 func (r *Router) Count(why Reason) int64 { return r.counts[why].Load() }
 
 // Counted adds a decision that is final to the counters.
-func (r *Router) Counted(d Decision) { r.counts[d.Reason].Add(1) }
+func (r *Router) Counted(d Decision) {
+	r.counts[d.Reason].Add(1)
+	if m := r.recent.Load(); m != nil {
+		m.of[d.Reason].add(&d)
+	}
+}
 
 // Request is one read that wants a node. It is reused: Reset it before use.
 type Request struct {
