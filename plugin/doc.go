@@ -35,5 +35,5 @@
 // # What went where
 //
 // [Explain] says why a query went where it went, [Plugin.Status] what is known of
-// each server.
+// each server, [Plugin.Handler] shows both to operators.
 package rywplugin
