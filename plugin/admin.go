@@ -118,14 +118,14 @@ func whereOf(why policy.Reason) adminpage.Where {
 	switch why {
 	case policy.Undecided:
 		return adminpage.NotCounted
-	case policy.ByStrong, policy.ByDefault, policy.NotPure, policy.LookupBeforeWrite, policy.InWrite,
-		policy.InTransaction, policy.NoReplicas:
-		return adminpage.ByRule
+	case policy.NoneHealthy, policy.NoneProven, policy.Behind, policy.OtherTimeline, policy.UnknownCluster,
+		policy.TokenAged, policy.TokenOverflow, policy.MarkUnresolved, policy.ReplicaFailed, policy.Canceled:
+		return adminpage.FellBack
 	}
 	if why < policy.ByStrong {
 		return adminpage.ToReplica
 	}
-	return adminpage.FellBack
+	return adminpage.ByRule
 }
 
 // Writes implements adminpage.Source.

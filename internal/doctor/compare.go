@@ -3,6 +3,8 @@ package doctor
 import (
 	"context"
 	"fmt"
+
+	"github.com/gorm-ryw/gorm-ryw/token"
 )
 
 // compare looks at how replicas and primary belong together.
@@ -10,7 +12,7 @@ func (d *doctor) compare(ctx context.Context) {
 	if d.primary.sample == nil {
 		return
 	}
-	seen := map[any]*server{d.primary.sample.Incarnation: d.primary}
+	seen := map[token.Incarnation]*server{d.primary.sample.Incarnation: d.primary}
 	for _, s := range d.replicas {
 		if s.sample == nil {
 			continue

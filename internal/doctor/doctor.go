@@ -81,7 +81,7 @@ func (d *doctor) servers() []*server { return append([]*server{d.primary}, d.rep
 
 // open makes the servers of the options and connects to them.
 func (d *doctor) open(ctx context.Context) error {
-	make := func(role, dsn string) (*server, error) {
+	at := func(role, dsn string) (*server, error) {
 		src, err := pgdial.FromConfig(&postgres.Config{DSN: dsn})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", role, err)
@@ -89,11 +89,11 @@ func (d *doctor) open(ctx context.Context) error {
 		return &server{role: role, name: src.Name(), src: src}, nil
 	}
 	var err error
-	if d.primary, err = make("primary", d.Primary); err != nil {
+	if d.primary, err = at("primary", d.Primary); err != nil {
 		return err
 	}
 	for i, dsn := range d.Options.Replicas {
-		s, err := make(fmt.Sprintf("replica %d", i+1), dsn)
+		s, err := at(fmt.Sprintf("replica %d", i+1), dsn)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/pgdial"
+	"github.com/gorm-ryw/gorm-ryw/token"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -114,13 +115,14 @@ func (d *doctor) role(s *server) {
 func (d *doctor) identity(ctx context.Context, s *server) {
 	ask, cancel := d.step(ctx)
 	defer cancel()
-	lives := map[any]bool{s.sample.Incarnation: true}
+	lives := map[token.Incarnation]bool{s.sample.Incarnation: true}
 	s.pooled = s.sample.Pooled
-	for range d.Connections - 1 {
+	opened := 1
+	for ; opened < d.Connections; opened++ {
 		conn, err := s.src.Dial(ask)
 		if err != nil {
-			d.say(s, Warn, "identity", fmt.Sprintf("only %d of %d connections could be opened: %s", len(lives), d.Connections, reason(ask, err)),
-				"the application may not be able to open its own", "max_connections, or the pooler's size")
+			d.say(s, Warn, "identity", fmt.Sprintf("only %d of %d connections could be opened: %s", opened, d.Connections, reason(ask, err)),
+				"the application may not be able to open its own", "more connections for the role, the database, the server or the pooler")
 			break
 		}
 		defer closeConn(conn)
@@ -133,12 +135,12 @@ func (d *doctor) identity(ctx context.Context, s *server) {
 		lives[sample.Incarnation] = true
 	}
 	s.several = len(lives) > 1
-	d.identified(s, len(lives))
+	d.identified(s, len(lives), opened)
 }
 
 const ownAddress = "the server's own address, one for each server; a pooler or balancer only for what does not go through the library"
 
-func (d *doctor) identified(s *server, lives int) {
+func (d *doctor) identified(s *server, lives, opened int) {
 	switch {
 	case s.several && s.isPrimary():
 		d.say(s, Fail, "identity", fmt.Sprintf("%d servers answer at this address", lives),
@@ -153,7 +155,7 @@ func (d *doctor) identified(s *server, lives int) {
 		d.say(s, Fail, "identity", "a connection pooler answers at this address",
 			"a connection survives the server behind it and proves nothing: it serves no token reads; with TrustPools reads may be stale after a crash", ownAddress)
 	default:
-		d.say(s, OK, "identity", fmt.Sprintf("one server, on %d connections", d.Connections), "", "")
+		d.say(s, OK, "identity", fmt.Sprintf("one server, on %d connections", opened), "", "")
 	}
 }
 

@@ -73,6 +73,14 @@ func TestNobodyThere(t *testing.T) {
 	want(t, r, doctor.OK, "replica 1", "follow", "arrived", "")
 }
 
+// What the application's pools would run into.
+func TestTooFewConnections(t *testing.T) {
+	r := examine(t, usual(t, role(t, "alter role %s connection limit 3")))
+	want(t, r, doctor.Warn, "primary", "identity", "only 3 of 8 connections could be opened", "more connections for the role")
+	want(t, r, doctor.OK, "primary", "identity", "one server, on 3 connections", "")
+	none(t, r, doctor.Fail)
+}
+
 func TestAnotherCluster(t *testing.T) {
 	other, err := rywtest.Start(t.Context(), rywtest.Options{Replicas: 1})
 	must(t, err)
