@@ -108,7 +108,7 @@ func (b *browser) await(what, js string) {
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
 	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](js, chromedp.WithPollingInterval(50*time.Millisecond))); err != nil {
-		b.t.Fatalf("not shown: %s: %v\n%s", what, err, value[string](b, "document.querySelector('main').innerText"))
+		b.t.Fatalf("not shown: %s: %v\n%s", what, err, value[string](b, "location.search + '\\n' + document.querySelector('main').innerText"))
 	}
 }
 

@@ -50,8 +50,6 @@ func TestPageFollowsTheServers(t *testing.T) {
 		b.readable()
 	}
 	b.as(1200, 900, "light")
-	b.filters()
-	b.pauses()
 
 	must(t, r0.ResumeReplay(ctx))
 	must(t, r1.Start(ctx))
@@ -75,41 +73,4 @@ func TestPageFollowsTheServers(t *testing.T) {
 		t.Errorf("the page was opened again: have %s", have)
 	}
 	b.quiet(a.url)
-}
-
-// filters narrows the decisions down and widens them again.
-func (b *browser) filters() {
-	b.t.Helper()
-	choose := func(field, value string) string {
-		return fmt.Sprintf("(() => { const s = document.querySelector('select[name=%s]'); s.value = %q; s.dispatchEvent(new Event('change', {bubbles: true})); return s.value })()", field, value)
-	}
-	const reasons = "[...new Set([...document.querySelectorAll('#decisions tr')].map(r => r.dataset.reason))].join()"
-	if have := value[string](b, choose("reason", "replicas are behind")); have != "replicas are behind" {
-		b.t.Errorf("choice of reasons: have %q", have)
-	}
-	b.await("one reason only", reasons+" === 'replicas are behind'")
-	value[string](b, choose("where", "replica"))
-	b.await("nothing fits", "document.getElementById('decisions').innerText.includes('None to show')")
-	value[string](b, choose("reason", ""))
-	b.await("replica reads", reasons+".includes('replica')")
-	value[string](b, choose("where", ""))
-	b.await("all of them", reasons+".includes('replicas are behind')")
-}
-
-// pauses stops the page from updating and lets it go on.
-func (b *browser) pauses() {
-	b.t.Helper()
-	const press = "document.getElementById('pause').click(), document.getElementById('pause').getAttribute('aria-pressed')"
-	asOf := "document.getElementById('meta').innerText"
-	if have := value[string](b, press); have != "true" {
-		b.t.Errorf("pressed: have %q", have)
-	}
-	time.Sleep(time.Second) // an answer may be on its way
-	before := value[string](b, asOf)
-	time.Sleep(3 * time.Second)
-	if have := value[string](b, asOf); have != before {
-		b.t.Errorf("updated while paused: have %q, was %q", have, before)
-	}
-	value[string](b, press)
-	b.await("updates", fmt.Sprintf("%s !== %q", asOf, before))
 }
