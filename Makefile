@@ -2,7 +2,7 @@
 GOLANGCI_VERSION := v2.15.0
 GOBIN            := $(shell go env GOPATH)/bin
 GOLANGCI         := $(GOBIN)/golangci-lint
-MODULES          := . rywtest suite_test examples examples/frameworks examples/jobs bench rywgrpc rywotel rywprom rywredis packaging
+MODULES          := . rywtest suite_test suite_test/adminpage examples examples/frameworks examples/jobs bench rywgrpc rywotel rywprom rywredis packaging
 
 .PHONY: help
 help: ## List the targets

@@ -40,6 +40,7 @@ type Layer struct {
 	cfg      Config
 	home     *watcher.Group // the cluster of the pool that GORM was opened with
 	calls    sync.Pool      // of *call
+	cost     cost           // of captures
 	prepared sync.Map       // *sql.DB of a replica -> *gorm.PreparedStmtDB
 	wrapped  sync.Map       // wrapperKey of a pool that dbresolver chose -> *Pool
 	db       atomic.Pointer[gorm.DB]

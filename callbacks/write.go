@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/rywpgx"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
@@ -185,6 +186,7 @@ func (l *Layer) wrote(g *watcher.Group, obs *observers) {
 		l.mark(g, obs)
 		return
 	}
+	defer l.cost.since(mono.Now())
 	// Not the caller's context: a cancelled request has committed all the same.
 	ctx, cancel := context.WithTimeoutCause(context.Background(), l.cfg.CaptureTimeout,
 		fmt.Errorf("capture timeout of %s passed", l.cfg.CaptureTimeout))

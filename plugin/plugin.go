@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/gorm-ryw/gorm-ryw/callbacks"
+	"github.com/gorm-ryw/gorm-ryw/internal/adminpage"
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
@@ -42,6 +43,7 @@ type Plugin struct {
 	seen     [][]gorm.ConnPool
 	// foreign holds pools that were met in statements and are not dbresolver's.
 	foreign map[*sql.DB]struct{}
+	page    *adminpage.Page // nil until Handler is called
 	closed  bool
 }
 
@@ -144,9 +146,9 @@ func poolOf(db *gorm.DB) (*sql.DB, error) {
 // open. From then on every read goes to the primary and writes leave marks.
 // Idempotent.
 func (p *Plugin) Close() error {
+	p.closePage()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = true
 	return p.shutDown()
 }
 

@@ -129,6 +129,9 @@ func (r *Router) Counted(g *watcher.Group, d *Decision) {
 	if d.Lost {
 		c.lost.Add(1)
 	}
+	if m := r.recent.Load(); m != nil {
+		m.of[d.Reason].add(d)
+	}
 }
 
 // counters returns those of a cluster, from a map that is copied when it grows.

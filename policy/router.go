@@ -34,6 +34,7 @@ type Settings struct {
 type Router struct {
 	settings atomic.Pointer[Settings]
 	counts   atomic.Pointer[map[*watcher.Group]*counters]
+	recent   atomic.Pointer[recent] // nil: none are remembered
 	Pools    Pools
 }
 
