@@ -79,3 +79,25 @@ func TestNothingIsExpected(t *testing.T) {
 		t.Error("known of a node that failed")
 	}
 }
+
+// A sample that happens to be of just before a write says nothing of the lag, one of
+// just behind it does.
+func TestPaceIsKeptWhileNothingContradicts(t *testing.T) {
+	now := mono.Now()
+	n := line(t, now, 700) // lacks what was written 20 ms ago
+	expect := func(replica uint64, asked mono.Instant, in mono.Instant) {
+		t.Helper()
+		st := *n.State()
+		st.Position, st.Begun, st.Received = at(1, replica), asked, asked
+		n.state.Store(&st)
+		if have, known := n.ExpectedAt(at(1, 1000), asked); !known || have != now+in {
+			t.Errorf("at %d: have %s from then, want %s", replica, have.Sub(now), time.Duration(in))
+		}
+	}
+	expect(700, now, 20*ms)
+	expect(800, now+ms, 20*ms)   // lacks what was 10 ms before, had what was 20 ms before
+	expect(900, now+3*ms, 13*ms) // had what was 10 ms before: it cannot be 20 ms behind
+	expect(1000, now+3*ms, 3*ms) // it is there
+	expect(700, now+5*ms, 25*ms)
+	expect(900, now+ms+mono.Instant(paceLife), mono.Instant(paceLife)+ms)
+}

@@ -52,6 +52,7 @@ type Node struct {
 	epoch     atomic.Int32           // connections opened in an earlier epoch are given up
 	lives     atomic.Int64           // how often another life of a server was published
 	life      token.Incarnation      // the last of them; protected by group.mu
+	pace      pace                   // protected by group.mu
 
 	mu      sync.Mutex // protects everything down to lastErr
 	next    *batch     // the position query that callers may still join
