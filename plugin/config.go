@@ -71,7 +71,8 @@ type Config struct {
 	Balancer policy.Balancer
 
 	// MaxWait bounds how long a read waits for a replica to catch up before the
-	// primary serves it. Zero: DefaultMaxWait. NoWait: not at all.
+	// primary serves it. It does not wait if no replica is expected to within that
+	// time. Zero: DefaultMaxWait. NoWait: not at all.
 	MaxWait time.Duration
 
 	// MaxTokenAge is the age from which on a token is not judged any more: the

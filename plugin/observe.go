@@ -155,6 +155,16 @@ type NodeStatus struct {
 	// Gap is by how many bytes of WAL a replica is behind the primary's position
 	// as it is known; zero for a primary.
 	Gap uint64
+	// Lag is how long before a replica was last asked the primary was still where
+	// the replica is: how long ago now, less Age. It is an upper bound; what it is
+	// too long by, and from when on positions are not remembered any more, is at
+	// watcher.Node.Lag. Zero when the replica had caught up by then, even if Gap
+	// says that the primary has moved on since.
+	Lag time.Duration
+	// LagKnown says that Lag is that. Otherwise Lag is at least how long it was, and
+	// zero if nothing is known: a server does not answer, or the replica is on
+	// another timeline.
+	LagKnown bool
 	// Paused says that replay is paused.
 	Paused bool
 	// Age is how long ago the position was asked for; zero if never.
@@ -207,6 +217,7 @@ func nodeStatus(n *watcher.Node, cluster int, primary bool, p *watcher.State) No
 	if st.Begun != 0 {
 		s.Age = mono.Now().Sub(st.Begun)
 	}
+	s.Lag, s.LagKnown = n.Lag()
 	if !primary && st.Position.Timeline == p.Position.Timeline && p.Position.LSN > st.Position.LSN {
 		s.Gap = uint64(p.Position.LSN - st.Position.LSN)
 	}

@@ -125,8 +125,15 @@ func TestSessionReadsItsWrites(t *testing.T) {
 	if e.Want != position(1000) || e.Have != position(900) || e.Gap != 100 {
 		t.Errorf("have %s", e)
 	}
+	ready(t, a.ryw)
+	if n := a.ryw.Status().Nodes[1]; n.Gap != 100 || n.LagKnown || n.Lag == 0 {
+		t.Errorf("behind all that is remembered: have gap %d, lag %s, known %v", n.Gap, n.Lag, n.LagKnown)
+	}
 	a.replicas[1].Set(func(st *fakepg.State) { st.LSN = 1000 })
 	ready(t, a.ryw)
+	if n := a.ryw.Status().Nodes[2]; n.Gap != 0 || !n.LagKnown || n.Lag != 0 {
+		t.Errorf("caught up: have gap %d, lag %s, known %v", n.Gap, n.Lag, n.LagKnown)
+	}
 	a.want(db, 1, policy.CaughtUp)
 	// Others are not kept from anything.
 	if _, e := a.read(a.db.Scopes(scopes.StaleOK())); e.Reason != policy.Anywhere {

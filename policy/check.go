@@ -6,29 +6,15 @@ import (
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 )
 
-// checksAtMost is how many checked reads one read makes: a first try instead of
-// waiting, and one at the end of the wait. Each that finds its replica behind is
-// a read wasted.
+// checksAtMost is how many checked reads one read makes: each goes to a replica that
+// is not known to have caught up but may have by now, and whose driver can prove that
+// with the read itself. One that finds its replica behind is a read wasted.
 const checksAtMost = 2
-
-// check sends the read to a replica that is not known to have caught up but may
-// have by now, if its driver can prove that with the read itself.
-func (r *Router) check(q *Request, d *Decision) bool {
-	if q.NoChecks || q.Checks >= checksAtMost {
-		return false
-	}
-	rep := r.pick(q, func(st *watcher.State) bool { return q.mayCover(st) })
-	if rep == nil || !rep.Checks {
-		return false
-	}
-	d.rely(rep, rep.Node.State(), Checked)
-	return true
-}
 
 // mayCover reports whether a state's node may have replayed by now what is to be
 // seen.
 func (q *Request) mayCover(st *watcher.State) bool {
-	if !st.Proven || st.Failed || st.Paused || st.System != q.key.System {
+	if !st.Proven || st.Failed || st.System != q.key.System {
 		return false
 	}
 	return q.need.Position.Timeline == 0 || q.need.Position.Timeline == st.Position.Timeline

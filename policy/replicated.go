@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 	"github.com/gorm-ryw/gorm-ryw/session"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 )
@@ -22,14 +23,14 @@ func (r *Router) WaitReplicated(ctx context.Context, set *Set, s *session.Sessio
 	if q.need.Marked && !r.resolveMarks(ctx, q) && q.anyProven() {
 		return ErrNoPosition
 	}
-	release := set.Group.Demand(set.nodes())
-	defer release()
+	began := mono.Now()
 	for {
 		changed := set.Group.Changed()
 		behind := q.firstBehind()
 		if behind == nil {
 			return nil
 		}
+		behind.AskBy(lookAt(behind, q.need.Want(), began))
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -37,13 +38,6 @@ func (r *Router) WaitReplicated(ctx context.Context, set *Set, s *session.Sessio
 				behind.Name(), behind.State().Position, q.need.Want(), context.Cause(ctx))
 		}
 	}
-}
-
-func (s *Set) nodes() (nodes []*watcher.Node) {
-	for _, rep := range s.Replicas {
-		nodes = append(nodes, rep.Node)
-	}
-	return nodes
 }
 
 // firstBehind returns a replica that is proven to be short of what is to be seen.

@@ -13,9 +13,9 @@ import (
 
 // Defaults of Settings.
 const (
-	// DefaultWait is how long a read waits for a replica before the primary
-	// serves it.
-	DefaultWait = 10 * time.Millisecond
+	// DefaultWait is how long a read waits for a replica at most, if one is expected
+	// to catch up within that time, before the primary serves it.
+	DefaultWait = 50 * time.Millisecond
 	// DefaultMaxTokenAge is the age past which a token is not judged any more:
 	// the primary serves.
 	DefaultMaxTokenAge = 24 * time.Hour
@@ -81,6 +81,8 @@ type Request struct {
 	lost  bool           // something of need may be
 	fresh token.Position // what MaxStaleness comes to beside a need
 	cands []*Replica     // scratch
+
+	began, giveUp mono.Instant // of waiting
 
 	fewSessions [2]*session.Session // where Sessions and cands begin
 	fewCands    [4]*Replica
@@ -327,9 +329,7 @@ func (r *Router) pickOrWait(ctx context.Context, q *Request, d *Decision) {
 			return
 		}
 	}
-	if q.Checks > 0 || !r.check(q, d) {
-		r.wait(ctx, q, d)
-	}
+	r.wait(ctx, q, d)
 }
 
 // pick chooses among the replicas whose state will do, or returns nil.

@@ -2,69 +2,121 @@ package policy
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
+	"github.com/gorm-ryw/gorm-ryw/token"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 )
 
-// wait has the replicas probed until one covers what is to be seen, the budget
-// is used up, or ctx ends. The budget is the router's own: a caller's longer
-// deadline does not lengthen it.
+// wait looks for a replica that covers what is to be seen when one is expected to,
+// until the budget is used up or ctx ends. If none is expected within the budget, it
+// does not wait at all. The budget is the router's own: a caller's longer deadline
+// does not lengthen it.
 func (r *Router) wait(ctx context.Context, q *Request, d *Decision) {
-	d.Reason = q.whyNone()
-	budget := r.Settings().Wait
-	nodes := q.worthWaiting()
-	if budget <= 0 || len(nodes) == 0 || q.Checks >= checksAtMost {
-		d.closest(q)
-		return
+	now := mono.Now()
+	if q.giveUp == 0 {
+		q.began, q.giveUp = now, now.Add(r.Settings().Wait)
 	}
-	began := mono.Now()
-	release := q.Set.Group.Demand(nodes)
-	defer release()
-	timer := time.NewTimer(budget)
-	defer timer.Stop()
-	for last := false; ; {
+	var timer *time.Timer
+	for ; ; now = mono.Now() {
 		changed := q.Set.Group.Changed()
 		if rep := r.pick(q, q.covered); rep != nil {
 			if st := rep.Node.State(); q.covered(st) {
 				d.rely(rep, st, Awaited)
-				d.Waited = mono.Now().Sub(began)
+				d.Waited = q.waited(timer)
 				return
 			}
 		}
-		if last {
-			d.Waited = mono.Now().Sub(began)
-			if r.check(q, d) {
-				return
-			}
-			d.Reason = q.whyNone()
-			d.closest(q)
+		rep, next := q.soonest(now)
+		check := rep != nil && rep.Checks && !q.NoChecks && q.Checks < checksAtMost
+		if rep == nil || next > q.giveUp || next == q.giveUp && !check {
+			break
+		}
+		until := q.giveUp
+		switch {
+		case !check:
+			q.ask(rep, next)
+		case next <= now:
+			d.rely(rep, rep.Node.State(), Checked)
+			d.Waited = q.waited(timer)
 			return
+		default:
+			until = next
+		}
+		if timer == nil {
+			timer = time.NewTimer(until.Sub(now))
+			defer timer.Stop()
+		} else {
+			timer.Reset(until.Sub(now))
 		}
 		select {
 		case <-changed:
 		case <-timer.C:
-			last = true
 		case <-ctx.Done():
-			d.Reason, d.Waited = Canceled, mono.Now().Sub(began)
+			d.Reason, d.Waited = Canceled, q.waited(timer)
 			return
+		}
+	}
+	d.Reason = q.whyNone()
+	d.Waited = q.waited(timer)
+	d.closest(q)
+}
+
+// waited is the time since the waiting began; zero if there was none.
+func (q *Request) waited(timer *time.Timer) time.Duration {
+	if timer == nil {
+		return 0
+	}
+	return mono.Now().Sub(q.began)
+}
+
+// soonest returns the replica that is expected first to cover what is to be seen, and
+// when it is worth to look.
+func (q *Request) soonest(now mono.Instant) (soonest *Replica, next mono.Instant) {
+	offset := rand.IntN(len(q.Set.Replicas))
+	for i := range q.Set.Replicas {
+		rep := q.Set.Replicas[(i+offset)%len(q.Set.Replicas)]
+		if rep == q.Exclude || !q.mayCover(rep.Node.State()) {
+			continue
+		}
+		at := max(now, lookAt(rep.Node, q.need.Want(), q.began))
+		if soonest == nil || at < next {
+			soonest, next = rep, at
+		}
+	}
+	return soonest, next
+}
+
+// lookAt is when it is worth to look whether a node has come to a position, for
+// somebody who has waited since began: at once, if its last answer tells nothing. One
+// that should have been there by then is looked at again after a while that grows.
+func lookAt(n *watcher.Node, want token.Position, began mono.Instant) mono.Instant {
+	at, known := n.ExpectedAt(want)
+	if asked := n.State().Received; known && asked > began {
+		at = max(at, asked.Add(max(lookAgain, asked.Sub(began)/4)))
+	}
+	return at
+}
+
+// ask has the replica that is expected first asked then. One of which nothing is known
+// is asked together with all others of its kind: it may not answer.
+func (q *Request) ask(first *Replica, at mono.Instant) {
+	first.Node.AskBy(at)
+	if _, known := first.Node.ExpectedAt(q.need.Want()); known {
+		return
+	}
+	for _, rep := range q.Set.Replicas {
+		if _, known := rep.Node.ExpectedAt(q.need.Want()); !known && rep != q.Exclude && q.mayCover(rep.Node.State()) {
+			rep.Node.AskBy(at)
 		}
 	}
 }
 
-// worthWaiting returns the nodes that may cover the need soon.
-func (q *Request) worthWaiting() []*watcher.Node {
-	var nodes []*watcher.Node
-	for _, rep := range q.Set.Replicas {
-		st := rep.Node.State()
-		sameLine := q.need.Position.Timeline == 0 || q.need.Position.Timeline == st.Position.Timeline
-		if rep != q.Exclude && st.Proven && sameLine {
-			nodes = append(nodes, rep.Node)
-		}
-	}
-	return nodes
-}
+// lookAgain is the least time between two looks at a replica that is expected to have
+// caught up.
+const lookAgain = time.Millisecond
 
 // whyNone says why no replica qualifies.
 func (q *Request) whyNone() Reason {

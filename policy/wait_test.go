@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/fakepg"
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 )
 
 // async decides in a goroutine of the test.
@@ -52,7 +53,8 @@ func TestWaitEndsWithItsBudget(t *testing.T) {
 	began := time.Now()
 	d := r.decide(r.read(wrote(900)))
 	r.want(d, -1, Behind)
-	if took := time.Since(began); took < budget || d.Waited < budget {
+	// It ends when there would be no time for another look.
+	if took, least := time.Since(began), budget*3/4; took < least || d.Waited < least {
 		t.Errorf("ended after %s, waited %s, want %s", took, d.Waited, budget)
 	}
 	if d.Want != at(1, 900) || d.Have != at(1, 850) || d.Gap() != 50 || d.Age <= 0 {
@@ -113,17 +115,75 @@ func TestNodeThatFailsWhileWaitedFor(t *testing.T) {
 	}
 }
 
-// A restarted standby serves again once it is back where it was.
-func TestWaitOverARestart(t *testing.T) {
-	r := newRig(t, Settings{Wait: patience}, 800)
-	result := r.async(context.Background(), r.read(wrote(900)))
-	r.servers[0].WaitQueries(3)
-	r.servers[0].Crash(func(st *fakepg.State) { st.LSN = 500 })
-	r.until("the new life", func() bool { return r.node(0).State().Position.LSN == 500 })
-	r.servers[0].Set(func(st *fakepg.State) { st.LSN = 950 })
-	d := <-result
-	r.want(d, 0, Awaited)
-	if d.Have != at(1, 950) {
-		t.Errorf("have %s", d.Have)
+// What cannot serve within the budget is not waited for.
+func TestNothingIsWaitedForThatIsNotExpected(t *testing.T) {
+	for name, prepare := range map[string]func(*rig){
+		"paused": func(r *rig) {
+			r.servers[0].Set(func(st *fakepg.State) { st.Paused = true })
+			r.ask(r.node(0))
+		},
+		"too far behind": func(r *rig) { r.move(0, r.writing(20*time.Millisecond)) },
+	} {
+		r := newRig(t, Settings{Wait: 5 * time.Millisecond}, 800)
+		prepare(r)
+		want := r.group.Primary.State().Position.LSN
+		d := r.decide(r.read(wrote(uint64(want))))
+		r.want(d, -1, Behind)
+		if d.Waited != 0 {
+			t.Errorf("%s: waited %s", name, d.Waited)
+		}
 	}
+}
+
+// One that is expected within the budget is looked at then, not before.
+func TestReplicaIsLookedAtWhenItIsExpected(t *testing.T) {
+	r := newRig(t, Settings{Wait: patience}, 800)
+	r.move(0, r.writing(40*time.Millisecond))
+	want := r.group.Primary.State().Position
+	begun, asked := mono.Now(), r.servers[0].Queries()
+	at, known := r.node(0).ExpectedAt(want)
+	if !known || at.Sub(begun) < time.Millisecond {
+		t.Fatalf("expected %s from now (known %v), want some 20 ms", at.Sub(begun), known)
+	}
+	r.servers[0].Set(func(st *fakepg.State) { st.LSN = uint64(want.LSN) })
+	d := r.decide(r.read(wrote(uint64(want.LSN))))
+	r.want(d, 0, Awaited)
+	if seen := r.node(0).State().Begun; seen < at {
+		t.Errorf("looked after %s, want %s", seen.Sub(begun), at.Sub(begun))
+	}
+	if have := r.servers[0].Queries() - asked; have != 1 {
+		t.Errorf("looked %d times, want once", have)
+	}
+}
+
+// A replica that does not answer keeps nobody from another one.
+func TestWaitForOneOfSeveral(t *testing.T) {
+	r := newRig(t, Settings{Wait: patience}, 800, 800)
+	r.forget()
+	hold := r.servers[0].Hold()
+	defer hold.Release()
+	r.servers[1].Set(func(st *fakepg.State) { st.LSN = 900 })
+	r.want(r.decide(r.read(wrote(900))), 1, Awaited)
+}
+
+// forget lets what the replicas said grow too old for an estimate.
+func (r *rig) forget() {
+	for _, rep := range r.set.Replicas {
+		for known := true; known; {
+			_, known = rep.Node.ExpectedAt(at(1, 900))
+		}
+	}
+}
+
+// writing has the primary write for a while, watched all the time. It returns where
+// it was at half time.
+func (r *rig) writing(d time.Duration) (half uint64) {
+	for begun := mono.Now(); mono.Now().Sub(begun) < d; {
+		r.primary.Advance(1)
+		s := r.ask(r.group.Primary)
+		if half == 0 && s.Begun.Sub(begun) > d/2 {
+			half = uint64(s.Position.LSN)
+		}
+	}
+	return half
 }

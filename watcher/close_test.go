@@ -91,9 +91,8 @@ func TestStartStopStress(t *testing.T) {
 		for range 2 {
 			wg.Go(func() {
 				n := g.Add("r", standby.Dial, "")
-				release := g.Demand([]*Node{n})
+				n.AskBy(1)
 				_, err := n.Sample(context.Background())
-				release()
 				if err != nil && !errors.Is(err, ErrClosed) {
 					t.Errorf("sample: %v", err)
 				}

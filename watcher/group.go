@@ -57,6 +57,8 @@ type Group struct {
 	mu       sync.Mutex // protects publishing, and replicas while one is added
 	replicas []*Node
 	past     history
+	ages     history // the same in larger steps
+	recent   history // and in smaller ones
 	closed   bool
 	changed  atomic.Pointer[chan struct{}] // closed and replaced by each publication
 }
@@ -64,7 +66,7 @@ type Group struct {
 // NewGroup returns the group of one primary. Nothing runs until a node is
 // started or asked.
 func NewGroup(cfg Config, primary string, dial Dial) *Group {
-	g := &Group{cfg: cfg.withDefaults(), name: token.NameHash(cfg.Name), lineage: lineage{turn: newTurn()}}
+	g := &Group{cfg: cfg.withDefaults(), name: token.NameHash(cfg.Name), lineage: lineage{turn: newTurn()}, ages: history{step: ageStep}, recent: history{step: recentStep}}
 	g.key.Store(&token.Key{Name: g.name})
 	ch := make(chan struct{})
 	g.changed.Store(&ch)
@@ -119,22 +121,6 @@ func (g *Group) Known() bool { return g.key.Load().System != 0 }
 // next.
 func (g *Group) Changed() <-chan struct{} { return *g.changed.Load() }
 
-// Demand makes the nodes be probed without pause until release is called.
-func (g *Group) Demand(nodes []*Node) (release func()) {
-	for _, n := range nodes {
-		n.demand.Add(1)
-		select {
-		case n.kick <- struct{}{}:
-		default:
-		}
-	}
-	return func() {
-		for _, n := range nodes {
-			n.demand.Add(-1)
-		}
-	}
-}
-
 // update replaces a node's state and tells who waits.
 func (g *Group) update(n *Node, next func(old *State) *State) {
 	g.mu.Lock()
@@ -166,6 +152,8 @@ func (g *Group) primaryPublished(old, st *State) {
 		return
 	}
 	g.past.add(st.Sample)
+	g.ages.add(st.Sample)
+	g.recent.add(st.Sample)
 	g.raise(st.Position.Timeline)
 	if g.Key().System != st.System {
 		g.key.Store(&token.Key{System: st.System, Name: g.name})

@@ -108,3 +108,125 @@ func TestStandbysPositionIsNotThePrimarysPast(t *testing.T) {
 		t.Error("remembered")
 	}
 }
+
+// asked is a sample that was asked for and received at the given milliseconds.
+func asked(begun, received int, lsn uint64) Sample {
+	s := pastSample(begun, lsn)
+	s.Received = mono.Instant(time.Duration(received) * time.Millisecond)
+	return s
+}
+
+func TestHistoryLag(t *testing.T) {
+	steady := func(h *history) { // 1000 bytes in 100 ms, each answer takes 10 ms
+		for i := 1; i <= 10; i++ {
+			h.add(asked(100*i, 100*i+10, uint64(1000*i)))
+		}
+	}
+	for name, tc := range map[string]struct {
+		past  func(h *history)
+		of    Sample
+		want  int // ms
+		known bool
+	}{
+		"nothing remembered":                 {func(*history) {}, asked(500, 510, 1000), 0, false},
+		"caught up":                          {steady, asked(1020, 1030, 10_000), 0, true},
+		"ahead of what is known":             {steady, asked(1020, 1030, 12_000), 0, true},
+		"primary moved on since":             {steady, asked(750, 760, 7000), 0, true},
+		"answer came after the replica's":    {steady, asked(805, 806, 7000), 0, true},
+		"one position behind":                {steady, asked(820, 830, 7999), 820 - 700, true},
+		"half of it behind":                  {steady, asked(1020, 1030, 5000), 1020 - 500, true},
+		"as far as the oldest":               {steady, asked(1020, 1030, 1000), 1020 - 100, true},
+		"behind all that is remembered":      {steady, asked(1020, 1030, 999), 1020 - 110, false},
+		"asked before anything was":          {steady, asked(50, 60, 999), 0, false},
+		"asked before, and not behind":       {idle, asked(50, 60, 1000), 0, true},
+		"still stands since long":            {func(h *history) { idle(h); h.add(asked(9000, 9010, 2000)) }, asked(9500, 9510, 1000), 500 + 1000, true},
+		"nothing written since long":         {idle, asked(9500, 9510, 1000), 0, true},
+		"another timeline than the primary":  {func(h *history) { h.add(onTimeline2(asked(100, 110, 5000))) }, asked(500, 510, 4000), 0, false},
+		"another cluster than the primary's": {func(h *history) { s := asked(100, 110, 5000); s.System = 2; h.add(s) }, asked(500, 510, 4000), 0, false},
+	} {
+		var h history
+		tc.past(&h)
+		lag, known := h.lag(&tc.of)
+		if want := time.Duration(tc.want) * time.Millisecond; lag != want || known != tc.known {
+			t.Errorf("%s: have %s, known %v, want %s, %v", name, lag, known, want, tc.known)
+		}
+	}
+}
+
+// idle is a primary that is asked every second and does not move.
+func idle(h *history) {
+	for i := 1; i <= 8; i++ {
+		h.add(asked(1000*i, 1000*i+10, 1000))
+	}
+}
+
+func onTimeline2(s Sample) Sample {
+	s.Position.Timeline = 2
+	return s
+}
+
+func TestHistoryInLargeStepsReachesFurther(t *testing.T) {
+	long := history{step: ageStep}
+	var h history
+	for i := range 3000 { // a minute
+		s := asked(20*i+20, 20*i+21, uint64(i))
+		h.add(s)
+		long.add(s)
+	}
+	of := asked(60_100, 60_101, 100) // as the primary was after 2 s
+	if lag, known := h.lag(&of); known || lag < 5*time.Second || lag > 6*time.Second {
+		t.Errorf("small steps: have %s, known %v, want at least 5s", lag, known)
+	}
+	if lag, known := long.lag(&of); !known || lag < 58*time.Second || lag > 60*time.Second+ageStep {
+		t.Errorf("large steps: have %s, known %v, want 58s to 62s", lag, known)
+	}
+	long.add(onTimeline2(asked(61_000, 61_001, 1)))
+	long.add(onTimeline2(asked(62_000, 62_001, 2)))
+	if p, ok := long.since(mono.Instant(62 * time.Second)); ok {
+		t.Errorf("steps after a promotion: have %s a second later", p)
+	}
+}
+
+func TestLag(t *testing.T) {
+	c := newCluster(t, quiet)
+	n, s := c.standby(1000)
+	lagIs := func(what string, known bool, ok func(time.Duration) bool) {
+		t.Helper()
+		if lag, is := n.Lag(); is != known || !ok(lag) {
+			t.Errorf("%s: have %s, known %v, want known %v", what, lag, is, known)
+		}
+	}
+	zero := func(d time.Duration) bool { return d == 0 }
+	c.sample(c.group.Primary)
+	lagIs("caught up", true, zero)
+	c.primary.Advance(500)
+	c.primarySince(historyStep)
+	lagIs("primary moved on", true, zero)
+	c.sample(n)
+	lagIs("behind", true, func(d time.Duration) bool { return d >= historyStep && d < patience })
+	s.Advance(500)
+	c.sample(n)
+	lagIs("caught up again", true, zero)
+	if _, known := c.group.Primary.Lag(); known {
+		t.Error("lag of a primary: known")
+	}
+
+	s.Fail("57P03")
+	c.fails(n)
+	lagIs("replica does not answer", false, zero)
+	s.Fail("")
+	c.recovered(n)
+	lagIs("replica is back", true, zero)
+	c.primary.Fail("57P03")
+	c.fails(c.group.Primary)
+	lagIs("primary does not answer", false, zero)
+}
+
+// primarySince has the primary asked until a position is remembered that was asked
+// for some time after the newest now.
+func (c *cluster) primarySince(d time.Duration) {
+	c.t.Helper()
+	first := c.sample(c.group.Primary).Begun
+	for c.sample(c.group.Primary).Begun.Sub(first) <= d {
+	}
+}

@@ -63,7 +63,7 @@ type Node struct {
 
 	wake   chan struct{}   // one for each batch that waits for a lane
 	kick   chan struct{}   // tells the prober that somebody waits
-	demand atomic.Int32    // readers waiting for this node
+	wanted atomic.Int64    // when somebody wants it asked, at the latest; zero: nobody
 	ctx    context.Context // ends with cause ErrClosed
 	cancel context.CancelCauseFunc
 	done   sync.WaitGroup
@@ -304,12 +304,32 @@ func (n *Node) fail(err error) {
 	})
 }
 
-// prober asks now and then when nobody waits, and without pause while somebody
-// does.
+// AskBy has the node asked for its position at a time at the latest, by a question
+// that begins after this call; the answer is published. Those who want it meanwhile
+// share it, and what they wanted later is forgotten with it: whoever still waits
+// then has to ask again.
+func (n *Node) AskBy(at mono.Instant) {
+	for {
+		before := n.wanted.Load()
+		if before != 0 && before <= int64(at) {
+			return
+		}
+		if n.wanted.CompareAndSwap(before, int64(max(at, 1))) {
+			break
+		}
+	}
+	select {
+	case n.kick <- struct{}{}:
+	default:
+	}
+}
+
+// prober asks now and then when nobody waits, and when it is wanted.
 func (n *Node) prober() {
 	defer n.done.Done()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var last, idle mono.Instant // when it was asked, and is to be if nobody waits
 	for {
 		select {
 		case <-n.ctx.Done():
@@ -317,14 +337,22 @@ func (n *Node) prober() {
 		case <-n.kick:
 		case <-timer.C:
 		}
+		if wait := n.due(last, idle).Sub(mono.Now()); wait > 0 {
+			timer.Reset(wait)
+			continue
+		}
+		n.wanted.Store(0) // before the question begins
+		last = mono.Now()
 		_, _ = n.Sample(n.ctx) // published, with its error
-		timer.Reset(n.pause())
+		idle = mono.Now().Add(jitter(n.group.cfg.IdleInterval))
+		timer.Reset(n.due(last, idle).Sub(mono.Now()))
 	}
 }
 
-func (n *Node) pause() time.Duration {
-	if n.demand.Load() > 0 {
-		return n.group.cfg.WaitInterval
+// due is when the prober has to ask next.
+func (n *Node) due(last, idle mono.Instant) mono.Instant {
+	if wanted := mono.Instant(n.wanted.Load()); wanted != 0 {
+		return min(max(wanted, last.Add(n.group.cfg.WaitInterval)), idle)
 	}
-	return jitter(n.group.cfg.IdleInterval)
+	return idle
 }

@@ -3,6 +3,7 @@ package watcher
 import (
 	"fmt"
 
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 	"github.com/gorm-ryw/gorm-ryw/token"
 	"github.com/jackc/pgx/v5"
 )
@@ -33,10 +34,7 @@ func (n *Node) meet(p token.Position) {
 	n.group.raise(p.Timeline)
 	if known != 0 && p.Timeline > known {
 		n.Redial()
-		select {
-		case n.kick <- struct{}{}:
-		default:
-		}
+		n.AskBy(mono.Now())
 	}
 }
 

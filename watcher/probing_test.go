@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/fakepg"
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 )
 
 func TestDefaults(t *testing.T) {
@@ -34,10 +35,9 @@ func TestIdleProbing(t *testing.T) {
 }
 
 func TestIdlePauseIsJittered(t *testing.T) {
-	n := newNode(NewGroup(Config{}, "p", nil), "r", Replica, nil)
 	seen := map[time.Duration]bool{}
 	for range 1000 {
-		d := n.pause()
+		d := jitter(DefaultIdleInterval)
 		if d < DefaultIdleInterval || d > DefaultIdleInterval*5/4 {
 			t.Fatalf("pause: have %s, want 1s to 1.25s", d)
 		}
@@ -49,45 +49,6 @@ func TestIdlePauseIsJittered(t *testing.T) {
 	if d := jitter(0); d != 0 {
 		t.Errorf("jitter of nothing: have %s", d)
 	}
-}
-
-// Somebody waits: the node is asked at once, although its next idle probe is an
-// hour away, and then again and again.
-func TestDemandProbesAtOnceUntilReleased(t *testing.T) {
-	c := newCluster(t, quiet)
-	n, s := c.standby(900)
-	other, otherServer := c.standby(900)
-	before, otherBefore := s.Queries(), otherServer.Queries()
-	first := c.group.Demand([]*Node{n})
-	second := c.group.Demand([]*Node{n})
-	s.WaitQueries(before + 5)
-	first()
-	s.WaitQueries(s.Queries() + 5) // the second still waits
-	second()
-	if d := n.pause(); d < quiet.IdleInterval {
-		t.Errorf("pause after release: have %s, want an hour or more", d)
-	}
-	// One probe may have been under way, one may have been timed already.
-	left := s.Queries() + 2
-	for range 50 {
-		c.sample(n)
-		left++
-	}
-	if have := s.Queries(); have > left {
-		t.Errorf("queries after release: have %d more than asked for", have-left)
-	}
-	if have := otherServer.Queries(); have != otherBefore || other.demand.Load() != 0 {
-		t.Errorf("queries of a node that nobody waits for: have %d, want none", have-otherBefore)
-	}
-}
-
-func TestDemandPublishesProgress(t *testing.T) {
-	c := newCluster(t, quiet)
-	n, s := c.standby(900)
-	release := c.group.Demand([]*Node{n})
-	defer release()
-	s.Advance(50)
-	c.until("position 950", func() bool { return n.State().Position == at(1, 950) })
 }
 
 // A primary without replicas is not probed.
@@ -116,6 +77,52 @@ func TestEveryPublicationIsTold(t *testing.T) {
 		}
 		if c.group.Changed() == changed {
 			t.Errorf("%s: the next publication would not be told", node.Name())
+		}
+	}
+}
+
+// Nobody waits any more once the node was asked: whoever still does has to say so.
+func TestNodeIsAskedWhenItIsWanted(t *testing.T) {
+	c := newCluster(t, quiet)
+	n, s := c.standby(900)
+	before := s.Queries()
+	n.AskBy(mono.Now().Add(time.Hour)) // alone this would be in an hour
+	begun := mono.Now()
+	at := begun.Add(20 * time.Millisecond)
+	n.AskBy(at)
+	n.AskBy(at.Add(time.Minute)) // the earlier counts
+	changed := c.group.Changed()
+	s.WaitQueries(before + 1)
+	<-changed
+	if st := n.State(); st.Begun < at {
+		t.Errorf("asked %s after, want 20ms", st.Begun.Sub(begun))
+	}
+	if n.wanted.Load() != 0 {
+		t.Error("still wanted")
+	}
+	if at := n.due(1, 9000); at != 9000 {
+		t.Errorf("due after that: have %d, want the idle time", at)
+	}
+	// At once, although its next idle probe is an hour away.
+	n.AskBy(mono.Now())
+	s.WaitQueries(before + 2)
+	if have := s.Queries(); have != before+2 {
+		t.Errorf("asked %d times, want twice", have-before)
+	}
+}
+
+func TestWhenANodeIsDue(t *testing.T) {
+	n := newNode(NewGroup(Config{WaitInterval: 10}, "p", nil), "r", Replica, nil)
+	for _, c := range []struct{ wanted, want mono.Instant }{
+		{0, 1000},
+		{500, 500},
+		{2000, 1000}, // it is asked before that anyway
+		{105, 110},   // not without pause, however many want it
+		{1, 110},
+	} {
+		n.wanted.Store(int64(c.wanted))
+		if have := n.due(100, 1000); have != c.want {
+			t.Errorf("wanted by %d: have %d, want %d", c.wanted, have, c.want)
 		}
 	}
 }

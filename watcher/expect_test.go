@@ -1,0 +1,82 @@
+package watcher
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gorm-ryw/gorm-ryw/internal/fakepg"
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
+)
+
+const ms = mono.Instant(time.Millisecond)
+
+// line is a group whose primary was at position 100 i at i steps of 10 ms before now,
+// and a replica that was asked just now and was at a position.
+func line(t *testing.T, now mono.Instant, replica uint64) *Node {
+	t.Helper()
+	g := NewGroup(Config{}, "p", nil)
+	for i := range mono.Instant(10) {
+		s := Sample{Position: at(1, 100*uint64(i+1)), System: fakepg.System, Incarnation: 1}
+		s.Begun = now - 10*ms*(9-i)
+		s.Received = s.Begun
+		g.update(g.Primary, func(*State) *State { return g.Primary.judge(s, &State{}) })
+	}
+	n := newNode(g, "r", Replica, nil)
+	s := Sample{Position: at(1, replica), Standby: true, System: fakepg.System, Incarnation: 2, Begun: now, Received: now}
+	n.state.Store(n.judge(s, &State{}))
+	return n
+}
+
+func TestExpectedAt(t *testing.T) {
+	for name, c := range map[string]struct {
+		replica uint64
+		want    uint64
+		in      mono.Instant // from now
+	}{
+		"20 ms behind, written just now":       {700, 1000, 20 * ms},
+		"20 ms behind, written 10 ms ago":      {700, 900, 10 * ms},
+		"20 ms behind, should be there by now": {700, 800, 0},
+		"between two positions":                {750, 1000, 20 * ms},
+		"not behind":                           {1000, 1000, 0},
+		"ahead of what is known":               {1050, 1000, 0},
+		"all that is remembered behind":        {1, 1000, 90 * ms},
+	} {
+		now := mono.Now()
+		have, known := line(t, now, c.replica).ExpectedAt(at(1, c.want))
+		if !known || have != now+c.in {
+			t.Errorf("%s: have %s from now (known %v), want %s", name, have.Sub(now), known, time.Duration(c.in))
+		}
+	}
+}
+
+// What the primary was not seen at yet it cannot have passed long ago.
+func TestExpectedAtBeyondWhatIsKnown(t *testing.T) {
+	begun := mono.Now()
+	have, known := line(t, begun, 700).ExpectedAt(at(1, 1001))
+	if after := mono.Now(); !known || have < begun+20*ms || have > after+20*ms {
+		t.Errorf("have %s from now, want 20ms", have.Sub(begun))
+	}
+	// A bare position counts on the primary's timeline, another timeline is not known.
+	if have, _ := line(t, begun, 700).ExpectedAt(at(0, 1000)); have != begun+20*ms {
+		t.Errorf("bare: have %s from now", have.Sub(begun))
+	}
+}
+
+func TestNothingIsExpected(t *testing.T) {
+	now := mono.Now()
+	n := line(t, now-30*ms, 700)
+	if _, known := n.ExpectedAt(at(1, 1000)); known {
+		t.Error("known by an answer of 30 ms ago")
+	}
+	n = line(t, now, 700)
+	paused := *n.State()
+	paused.Paused = true
+	n.state.Store(&paused)
+	if have, known := n.ExpectedAt(at(1, 1000)); !known || have != Never {
+		t.Errorf("paused: have %d, want never", have)
+	}
+	n.state.Store(&State{Failed: true})
+	if _, known := n.ExpectedAt(at(1, 1000)); known {
+		t.Error("known of a node that failed")
+	}
+}
