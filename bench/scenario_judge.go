@@ -3,7 +3,6 @@ package main
 import (
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	rywplugin "github.com/gorm-ryw/gorm-ryw/plugin"
@@ -50,7 +49,7 @@ func (t *trial) judgeSession(o *outcome, ops []workload.Done) {
 // whereDone is the log of the server that did an operation.
 func (t *trial) whereDone(op workload.Done) *positions {
 	for _, p := range t.truth.replicas() {
-		if op.Answer.Replica && strconv.Itoa(p.server.Port()) == op.Answer.Server {
+		if op.Answer.Replica && p.port == op.Answer.Server {
 			return p
 		}
 	}

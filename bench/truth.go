@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sort"
+	"strconv"
 	"sync"
 	"time"
 
@@ -33,7 +34,7 @@ func watchTruth(servers []*rywtest.Server) *truth {
 	ctx, stop := context.WithCancel(context.Background())
 	t := &truth{stop: stop}
 	for _, s := range servers {
-		p := &positions{server: s, kick: make(chan struct{}, 1), news: make(chan struct{})}
+		p := &positions{server: s, port: strconv.Itoa(s.Port()), kick: make(chan struct{}, 1), news: make(chan struct{})}
 		t.logs = append(t.logs, p)
 		t.done.Go(func() { p.run(ctx) })
 	}
@@ -51,6 +52,7 @@ func (t *truth) replicas() []*positions { return t.logs[1:] }
 // positions is the log of one server.
 type positions struct {
 	server *rywtest.Server
+	port   string
 	kick   chan struct{} // asks for a sample now
 
 	mu   sync.Mutex // protects what follows
