@@ -100,15 +100,19 @@ func (o *oracle) Read(ctx context.Context, token string, key int64) (workload.An
 
 // choose returns a replica, or -1 for the primary.
 func (o *oracle) choose(ctx context.Context, need uint64) int {
+	fresh, _ := o.fresh(need)
+	if len(fresh) == 0 {
+		o.lookNow(ctx)
+		if fresh, _ = o.fresh(need); len(fresh) == 0 && !o.worthWaiting(need) {
+			return -1
+		}
+	}
 	deadline := time.NewTimer(waitCap)
 	defer deadline.Stop()
-	for first := true; ; first = false {
+	for {
 		fresh, news := o.fresh(need)
 		if len(fresh) > 0 {
 			return fresh[rand.IntN(len(fresh))]
-		}
-		if first && !o.worthWaiting(need) {
-			return -1
 		}
 		select {
 		case <-news:
@@ -117,6 +121,14 @@ func (o *oracle) choose(ctx context.Context, need uint64) int {
 		case <-ctx.Done():
 			return -1
 		}
+	}
+}
+
+// lookNow returns when it is known where every replica is now.
+func (o *oracle) lookNow(ctx context.Context) {
+	now := time.Now()
+	for _, p := range o.truth.logs {
+		_, _ = p.after(ctx, now) // the error is ctx's
 	}
 }
 

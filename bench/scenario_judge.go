@@ -6,6 +6,7 @@ import (
 	"time"
 
 	rywplugin "github.com/gorm-ryw/gorm-ryw/plugin"
+	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/suite_test/history"
 	"github.com/gorm-ryw/gorm-ryw/suite_test/workload"
 )
@@ -19,12 +20,19 @@ type outcome struct {
 	took                  []time.Duration
 	sent                  []sent
 	verdict               history.Result
+	served                map[policy.Reason]*servedReads // by replicas, where the router says why
 	missed                missed
+}
+
+// servedReads are reads that replicas served for the same reason.
+type servedReads struct {
+	reads  int
+	waited time.Duration // together
 }
 
 // judge works out what the trial showed.
 func (t *trial) judge() *outcome {
-	o := &outcome{perReplica: make([]int, len(t.truth.replicas())), sent: t.sent, missed: missed{}}
+	o := &outcome{perReplica: make([]int, len(t.truth.replicas())), sent: t.sent, served: map[policy.Reason]*servedReads{}, missed: missed{}}
 	for _, ops := range t.ops {
 		t.judgeSession(o, ops)
 	}
@@ -71,17 +79,30 @@ func (t *trial) count(o *outcome, op workload.Done, need uint64) {
 	if possible && in == 0 {
 		o.fresh++
 	}
+	why, told := op.Answer.Detail.(rywplugin.Explanation)
 	if op.Answer.Replica {
 		o.fromReplicas++
 		o.perReplica[slices.Index(t.truth.replicas(), t.whereDone(op))]++
+		if told {
+			o.serve(why)
+		}
 		return
 	}
-	why, _ := op.Answer.Detail.(rywplugin.Explanation)
 	own := in
 	if lsn := uint64(why.Want.LSN); lsn != 0 {
 		own, _ = t.freshIn(op.Began, lsn)
 	}
 	o.missed.add(why, in, own, t.estimate(op.Began, need))
+}
+
+func (o *outcome) serve(why rywplugin.Explanation) {
+	r := o.served[why.Reason]
+	if r == nil {
+		r = &servedReads{}
+		o.served[why.Reason] = r
+	}
+	r.reads++
+	r.waited += why.Waited
 }
 
 const never = time.Duration(math.MaxInt64)

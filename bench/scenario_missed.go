@@ -64,6 +64,21 @@ func (m missed) add(why rywplugin.Explanation, in, own, estimate time.Duration) 
 	}
 }
 
+// printServed writes why replicas served, and what else was asked.
+func (o *outcome) printServed(w io.Writer, name string) {
+	fmt.Fprintf(w, "#   %s: position queries", name)
+	for i, s := range o.sent {
+		fmt.Fprintf(w, " %s %d,", []string{"primary", "replica"}[min(i, 1)], s.questions)
+	}
+	fmt.Fprint(w, " reads of replicas")
+	for _, why := range policy.Reasons() {
+		if r := o.served[why]; r != nil {
+			fmt.Fprintf(w, ", %d %q after %s", r.reads, why, (r.waited / time.Duration(r.reads)).Round(10*time.Microsecond))
+		}
+	}
+	fmt.Fprintln(w, "; reads of the primary:")
+}
+
 // print writes the table: where the reads went that the oracle would have served by
 // a replica, and then the others.
 func (m missed) print(w io.Writer, reads int) {

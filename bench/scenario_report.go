@@ -96,7 +96,7 @@ func (r *report) table(all map[string][]*outcome) {
 	for _, c := range contenders {
 		if strings.HasPrefix(c.name, nameOurs) || c.name == nameOracle {
 			for _, o := range all[c.name] {
-				fmt.Fprintf(r.w, "#   %s: reads of the primary\n", c.name)
+				o.printServed(r.w, c.name)
 				o.missed.print(r.w, o.reads)
 			}
 		}

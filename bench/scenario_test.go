@@ -88,7 +88,7 @@ func TestJudge(t *testing.T) {
 		read(5, workload.Answer{Replica: true, Server: "1"}), // fresh
 		{Err: errors.New("down"), Began: after(5), Ended: after(5)},
 	}
-	o := &outcome{perReplica: make([]int, 2), missed: missed{}}
+	o := &outcome{perReplica: make([]int, 2), served: map[policy.Reason]*servedReads{}, missed: missed{}}
 	tr.judgeSession(o, tr.ops[0])
 	if o.reads != 4 || o.writes != 1 || o.errors != 1 || o.fromReplicas != 2 || o.fresh != 3 {
 		t.Errorf("have %+v", o)
