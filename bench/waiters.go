@@ -103,7 +103,7 @@ func (g *growth) waiting(ctx context.Context) (err error) {
 	g.figure("memory.per_session", w.bytesPerSession(), "bytes")
 	wake := curve{name: "first to last, measured"}
 	for _, n := range []int{1, 10, 100, 1000, 10_000} {
-		a, err := g.waitersWoken(ctx, w, n)
+		a, err := g.site.waitersWoken(ctx, w, n, 2*time.Second)
 		if err != nil {
 			return err
 		}
@@ -142,24 +142,25 @@ func heap() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-func (g *growth) waitersWoken(ctx context.Context, w *sensor, n int) (a awaited, err error) {
-	truth := watchTruth(g.site.servers)
+// waitersWoken has n reads wait, counts probes for a time, and lets the replica go on.
+func (s *site) waitersWoken(ctx context.Context, w *sensor, n int, hold time.Duration) (a awaited, err error) {
+	truth := watchTruth(s.servers)
 	defer truth.close()
-	link := g.site.links[0]
+	link := s.links[0]
 	link.Partition()
 	defer link.Heal()
 	at, err := w.write(ctx)
 	if err != nil {
 		return a, err
 	}
-	s := w.sessionAt(at)
+	ses := w.sessionAt(at)
 	woken, asked := make([]time.Time, n), make([]int64, n)
 	var wrong atomic.Pointer[policy.Decision]
 	var all sync.WaitGroup
 	before := heap()
 	for i := range n {
 		all.Go(func() {
-			d := w.read(ctx, s)
+			d := w.read(ctx, ses)
 			woken[i] = time.Now()
 			asked[i], _ = w.replica().Counters()
 			if d.Replica == nil {
@@ -167,12 +168,11 @@ func (g *growth) waitersWoken(ctx context.Context, w *sensor, n int) (a awaited,
 			}
 		})
 	}
-	if !sleepUntil(ctx, time.Now().Add(time.Second)) {
+	if !sleepUntil(ctx, time.Now().Add(hold/2)) { // all of them wait by then
 		return a, context.Cause(ctx)
 	}
 	a.perWaiter = float64(heap()-before) / float64(n)
 	questions, _ := w.replica().Counters()
-	const hold = 2 * time.Second
 	if !sleepUntil(ctx, time.Now().Add(hold)) {
 		return a, context.Cause(ctx)
 	}
