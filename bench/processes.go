@@ -136,11 +136,14 @@ func (g *growth) processes(ctx context.Context) error {
 	g.figure("probe.server_memory_per_connection", memory/(1<<20), "MiB")
 	panels := panel{title: "Probes of one replica by many processes", across: "processes", up: "probes per second"}
 	for _, kind := range []struct {
-		name     string
-		sessions int
-		counts   []int
-	}{{"idle", 0, []int{1, 4, 16}}, {fmt.Sprintf("with_%d_sessions", sessionsEach), sessionsEach, []int{1, 2, 4, 8, 16}}} {
-		measured, model := curve{name: kind.name + ", measured"}, curve{name: kind.name + ", model", model: true}
+		name, title string
+		sessions    int
+		counts      []int
+	}{
+		{"idle", "idle", 0, []int{1, 4, 16}},
+		{fmt.Sprintf("with_%d_sessions", sessionsEach), fmt.Sprintf("%d sessions in each", sessionsEach), sessionsEach, []int{1, 2, 4, 8, 16}},
+	} {
+		measured, model := curve{name: kind.title + ", measured"}, curve{name: kind.title + ", model", model: true}
 		var perProcess float64
 		for _, n := range kind.counts {
 			rate, reads, err := g.crowdRate(ctx, n, kind.sessions)

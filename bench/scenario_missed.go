@@ -70,7 +70,7 @@ func (o *outcome) printServed(w io.Writer, name string) {
 	for i, s := range o.sent {
 		fmt.Fprintf(w, " %s %d,", []string{"primary", "replica"}[min(i, 1)], s.questions)
 	}
-	fmt.Fprint(w, " reads of replicas")
+	fmt.Fprintf(w, " reads of replicas")
 	for _, why := range policy.Reasons() {
 		if r := o.served[why]; r != nil {
 			fmt.Fprintf(w, ", %d %q after %s", r.reads, why, (r.waited / time.Duration(r.reads)).Round(10*time.Microsecond))

@@ -27,7 +27,7 @@ func (c *curve) add(x, y float64) { c.points = append(c.points, point{x, y}) }
 // Sizes in pixels.
 const (
 	panelWidth, panelHeight = 520.0, 360.0
-	left, right             = 64.0, 16.0
+	left, right             = 64.0, 26.0
 	top, bottom             = 40.0, 48.0
 )
 
