@@ -144,13 +144,15 @@ func TestTapCountsStatements(t *testing.T) {
 		{'Q', []byte("select pg_last_wal_replay_lsn()")},                // a question
 		{'F', call(3810)}, {'F', call(oidReplayLSN)}, {'F', call(3442)}, // one more
 		{'F', call(oidInsertLSN)}, {'F', nil},
+		{'P', []byte("s1\x00select pg_current_wal_insert_lsn()\x00")}, {'B', []byte("\x00s1\x00")}, {'E', nil},
+		{'P', []byte("s2\x00select 1\x00")}, {'B', []byte("s1\x00s2\x00")}, {'E', nil},
 	} {
 		if tp.look(m.kind, m.payload) {
 			t.Fatal("cut")
 		}
 	}
-	if tp.statements.Load() != 5 || tp.questions.Load() != 3 {
-		t.Errorf("have %d statements, %d questions, want 5, 3", tp.statements.Load(), tp.questions.Load())
+	if tp.statements.Load() != 7 || tp.questions.Load() != 4 {
+		t.Errorf("have %d statements, %d questions, want 7, 4", tp.statements.Load(), tp.questions.Load())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,7 @@ type tap struct {
 	dsn        string
 	questions  atomic.Int64
 	statements atomic.Int64
+	prepared   sync.Map // names of statements that ask for a position
 }
 
 func newTap(s *rywtest.Server, delay time.Duration) (*tap, error) {
@@ -46,12 +48,22 @@ const (
 
 // look counts a message that runs a statement, and one that holds a position query,
 // and lets every message pass (PostgreSQL manual, 55.7). What is prepared counts
-// when it is executed.
+// when it is executed; pgx names a statement by its text.
 func (t *tap) look(kind byte, payload []byte) bool {
 	switch kind {
 	case 'Q':
 		t.statements.Add(1)
 		if asksPosition(payload) {
+			t.questions.Add(1)
+		}
+	case 'P':
+		if name, text, _ := bytes.Cut(payload, []byte{0}); len(name) > 0 && asksPosition(text) {
+			t.prepared.Store(string(name), true)
+		}
+	case 'B':
+		_, rest, _ := bytes.Cut(payload, []byte{0}) // the portal's name
+		name, _, _ := bytes.Cut(rest, []byte{0})
+		if _, asks := t.prepared.Load(string(name)); asks {
 			t.questions.Add(1)
 		}
 	case 'E':
