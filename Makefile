@@ -2,7 +2,7 @@
 GOLANGCI_VERSION := v2.15.0
 GOBIN            := $(shell go env GOPATH)/bin
 GOLANGCI         := $(GOBIN)/golangci-lint
-MODULES          := . rywtest suite_test examples examples/frameworks examples/jobs bench rywgrpc rywotel rywredis
+MODULES          := . rywtest suite_test examples examples/frameworks examples/jobs bench rywgrpc rywotel rywprom rywredis packaging
 
 .PHONY: help
 help: ## List the targets
@@ -69,6 +69,14 @@ fmt: $(GOLANGCI) ## Format the code
 .PHONY: tidy
 tidy: ## Bring every go.mod up to date
 	@for m in $(MODULES); do (cd $$m && go mod tidy) || exit 1; done
+
+.PHONY: packaging
+packaging: ## Build every module of the last commit as its users will: against a tagged root, without go.work
+	go run ./packaging
+
+.PHONY: licences
+licences: ## Look at the licences of all that is imported
+	go run ./packaging -licences
 
 $(GOLANGCI):
 	go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

@@ -29,15 +29,17 @@ type Plugin struct {
 	router        *policy.Router
 	policy        *policy.Policy
 	invalidConfig error
+	onlookers     onlookers
 
-	mu     sync.Mutex // protects what follows
-	db     *gorm.DB   // nil until initialized
-	layer  *callbacks.Layer
-	home   *watcher.Group
-	groups []*watcher.Group
-	opened []*sql.DB // pools that Close closes
-	bound  []func()  // what undoes each bind
-	seen   [][]gorm.ConnPool
+	mu       sync.Mutex // protects what follows
+	db       *gorm.DB   // nil until initialized
+	layer    *callbacks.Layer
+	reporter *reporter
+	home     *watcher.Group
+	groups   []*watcher.Group
+	opened   []*sql.DB // pools that Close closes
+	bound    []func()  // what undoes each bind
+	seen     [][]gorm.ConnPool
 	// foreign holds pools that were met in statements and are not dbresolver's.
 	foreign map[*sql.DB]struct{}
 	closed  bool
@@ -105,13 +107,14 @@ func (p *Plugin) install(db *gorm.DB) error {
 	if err != nil {
 		return fmt.Errorf("primary: %w", err)
 	}
-	p.home = watcher.NewGroup(p.cfg.watching(), primary.name, primary.dial)
+	p.reporter = newReporter(p.cfg.Logger)
+	p.home = watcher.NewGroup(p.watching(), primary.name, primary.dial)
 	primary.named(p.home.Primary)
 	p.groups = []*watcher.Group{p.home}
 	p.layer = callbacks.New(callbacks.Config{
 		Router: p.router, Classifier: classifier,
 		CaptureTimeout: p.cfg.CaptureTimeout, LazyCapture: p.cfg.LazyCapture,
-		Log: p.cfg.Logger, Adopt: p.adopt, Opened: p.openedByResolver,
+		Adopt: p.adopt, Opened: p.openedByResolver, OnRead: &p.onlookers.hook, Tell: p.reporter.tell,
 	}, p.home)
 	p.layer.UseResolver(p.policy)
 	p.router.Pools.AddPrimary(pool, p.home, p.bind(driverOf(pool), p.layer.PrimaryHooks(p.home)))
@@ -148,6 +151,9 @@ func (p *Plugin) Close() error {
 }
 
 func (p *Plugin) shutDown() error {
+	if p.reporter != nil {
+		p.reporter.close() // first: that the others end is no news
+	}
 	if p.layer != nil {
 		p.layer.Close()
 	}

@@ -30,7 +30,7 @@ func (r *Router) WaitReplicated(ctx context.Context, set *Set, s *session.Sessio
 		if behind == nil {
 			return nil
 		}
-		behind.AskBy(lookAt(behind, q.need.Want(), began))
+		behind.AskBy(lookAt(behind, q.need.Want(), began, mono.Now()))
 		select {
 		case <-changed:
 		case <-ctx.Done():

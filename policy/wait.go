@@ -37,7 +37,7 @@ func (r *Router) wait(ctx context.Context, q *Request, d *Decision) {
 		until := q.giveUp
 		switch {
 		case !check:
-			q.ask(rep, next)
+			q.ask(rep, next, now)
 		case next <= now:
 			d.rely(rep, rep.Node.State(), Checked)
 			d.Waited = q.waited(timer)
@@ -81,7 +81,7 @@ func (q *Request) soonest(now mono.Instant) (soonest *Replica, next mono.Instant
 		if rep == q.Exclude || !q.mayCover(rep.Node.State()) {
 			continue
 		}
-		at := max(now, lookAt(rep.Node, q.need.Want(), q.began))
+		at := max(now, lookAt(rep.Node, q.need.Want(), q.began, now))
 		if soonest == nil || at < next {
 			soonest, next = rep, at
 		}
@@ -92,8 +92,8 @@ func (q *Request) soonest(now mono.Instant) (soonest *Replica, next mono.Instant
 // lookAt is when it is worth to look whether a node has come to a position, for
 // somebody who has waited since began: at once, if its last answer tells nothing. One
 // that should have been there by then is looked at again after a while that grows.
-func lookAt(n *watcher.Node, want token.Position, began mono.Instant) mono.Instant {
-	at, known := n.ExpectedAt(want)
+func lookAt(n *watcher.Node, want token.Position, began, now mono.Instant) mono.Instant {
+	at, known := n.ExpectedAt(want, now)
 	if asked := n.State().Received; known && asked > began {
 		at = max(at, asked.Add(max(lookAgain, asked.Sub(began)/4)))
 	}
@@ -102,13 +102,13 @@ func lookAt(n *watcher.Node, want token.Position, began mono.Instant) mono.Insta
 
 // ask has the replica that is expected first asked then. One of which nothing is known
 // is asked together with all others of its kind: it may not answer.
-func (q *Request) ask(first *Replica, at mono.Instant) {
+func (q *Request) ask(first *Replica, at, now mono.Instant) {
 	first.Node.AskBy(at)
-	if _, known := first.Node.ExpectedAt(q.need.Want()); known {
+	if _, known := first.Node.ExpectedAt(q.need.Want(), now); known {
 		return
 	}
 	for _, rep := range q.Set.Replicas {
-		if _, known := rep.Node.ExpectedAt(q.need.Want()); !known && rep != q.Exclude && q.mayCover(rep.Node.State()) {
+		if _, known := rep.Node.ExpectedAt(q.need.Want(), now); !known && rep != q.Exclude && q.mayCover(rep.Node.State()) {
 			rep.Node.AskBy(at)
 		}
 	}

@@ -141,7 +141,7 @@ func TestReplicaIsLookedAtWhenItIsExpected(t *testing.T) {
 	r.move(0, r.writing(40*time.Millisecond))
 	want := r.group.Primary.State().Position
 	begun, asked := mono.Now(), r.servers[0].Queries()
-	at, known := r.node(0).ExpectedAt(want)
+	at, known := r.node(0).ExpectedAt(want, begun)
 	if !known || at.Sub(begun) < time.Millisecond {
 		t.Fatalf("expected %s from now (known %v), want some 20 ms", at.Sub(begun), known)
 	}
@@ -170,7 +170,7 @@ func TestWaitForOneOfSeveral(t *testing.T) {
 func (r *rig) forget() {
 	for _, rep := range r.set.Replicas {
 		for known := true; known; {
-			_, known = rep.Node.ExpectedAt(at(1, 900))
+			_, known = rep.Node.ExpectedAt(at(1, 900), mono.Now())
 		}
 	}
 }

@@ -21,10 +21,10 @@ const Never mono.Instant = math.MaxInt64
 // sampled, a millisecond apart or more. Nothing speaks against a time that has
 // passed. Never if replay is paused.
 //
-// The estimate is not known if the last answer is older than [EstimateLife].
-func (n *Node) ExpectedAt(want token.Position) (at mono.Instant, known bool) {
+// The estimate, made at the time now, is not known if the last answer is older than
+// [EstimateLife].
+func (n *Node) ExpectedAt(want token.Position, now mono.Instant) (at mono.Instant, known bool) {
 	st := n.State()
-	now := mono.Now()
 	if st.Failed || st.Begun == 0 || now.Sub(st.Received) > EstimateLife {
 		return now, false
 	}

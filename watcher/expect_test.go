@@ -42,7 +42,7 @@ func TestExpectedAt(t *testing.T) {
 		"all that is remembered behind":        {1, 1000, 90 * ms},
 	} {
 		now := mono.Now()
-		have, known := line(t, now, c.replica).ExpectedAt(at(1, c.want))
+		have, known := line(t, now, c.replica).ExpectedAt(at(1, c.want), now+1)
 		if !known || have != now+c.in {
 			t.Errorf("%s: have %s from now (known %v), want %s", name, have.Sub(now), known, time.Duration(c.in))
 		}
@@ -51,32 +51,31 @@ func TestExpectedAt(t *testing.T) {
 
 // What the primary was not seen at yet it cannot have passed long ago.
 func TestExpectedAtBeyondWhatIsKnown(t *testing.T) {
-	begun := mono.Now()
-	have, known := line(t, begun, 700).ExpectedAt(at(1, 1001))
-	if after := mono.Now(); !known || have < begun+20*ms || have > after+20*ms {
-		t.Errorf("have %s from now, want 20ms", have.Sub(begun))
+	now := mono.Now()
+	if have, known := line(t, now, 700).ExpectedAt(at(1, 1001), now+5*ms); !known || have != now+25*ms {
+		t.Errorf("have %s from now, want 25ms", have.Sub(now))
 	}
 	// A bare position counts on the primary's timeline, another timeline is not known.
-	if have, _ := line(t, begun, 700).ExpectedAt(at(0, 1000)); have != begun+20*ms {
-		t.Errorf("bare: have %s from now", have.Sub(begun))
+	if have, _ := line(t, now, 700).ExpectedAt(at(0, 1000), now+5*ms); have != now+20*ms {
+		t.Errorf("bare: have %s from now", have.Sub(now))
 	}
 }
 
 func TestNothingIsExpected(t *testing.T) {
 	now := mono.Now()
 	n := line(t, now-30*ms, 700)
-	if _, known := n.ExpectedAt(at(1, 1000)); known {
+	if _, known := n.ExpectedAt(at(1, 1000), now); known {
 		t.Error("known by an answer of 30 ms ago")
 	}
 	n = line(t, now, 700)
 	paused := *n.State()
 	paused.Paused = true
 	n.state.Store(&paused)
-	if have, known := n.ExpectedAt(at(1, 1000)); !known || have != Never {
+	if have, known := n.ExpectedAt(at(1, 1000), now); !known || have != Never {
 		t.Errorf("paused: have %d, want never", have)
 	}
 	n.state.Store(&State{Failed: true})
-	if _, known := n.ExpectedAt(at(1, 1000)); known {
+	if _, known := n.ExpectedAt(at(1, 1000), now); known {
 		t.Error("known of a node that failed")
 	}
 }

@@ -7,9 +7,9 @@ import (
 )
 
 // documentedRules are the rules printed in the document.
-const documentedRules = "SafeFunctions:    []string{\"similarity\", \"public.st_distance\"},\n" +
-	"WritingFunctions: []string{\"lower\", \"app.touch\"},\n" +
-	"PrimaryTables:    []string{\"accounts\", \"billing.invoices\"},\n"
+const documentedRules = "\tSafeFunctions:    []string{\"similarity\", \"public.st_distance\"},\n" +
+	"\tWritingFunctions: []string{\"lower\", \"app.touch\"},\n" +
+	"\tPrimaryTables:    []string{\"accounts\", \"billing.invoices\"},\n"
 
 // TestDocument holds every row of the document's tables against the classifier.
 func TestDocument(t *testing.T) {
