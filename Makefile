@@ -24,6 +24,14 @@ quickstart: ## Watch a primary and two replicas at work
 bench: ## Print the figures
 	go run ./bench
 
+.PHONY: scenarios
+scenarios: ## Compare ways to choose a replica, under load, with lag and faults
+	go run ./bench -scenarios -rounds 3
+
+.PHONY: growth
+growth: ## Measure how costs grow, and draw it
+	go run ./bench -growth -plot bench/growth.svg
+
 COMPOSE = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p ryw -f rywtest/docker/compose.yaml
 
 .PHONY: cluster-up
