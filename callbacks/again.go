@@ -20,7 +20,7 @@ import (
 // again decides anew after a server failed before the first row: once for each
 // replica of two, then for the primary, and once more if that fails.
 func (c *call) again(ctx context.Context, query string, err error) bool {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || c.decision.Err != nil || c.decision.Reason == policy.ByResolver {
 		return false
 	}
 	if isStalePlan(err) {
@@ -34,6 +34,9 @@ func (c *call) again(ctx context.Context, query string, err error) bool {
 	if !behind && !worthRetrying(err) {
 		return false
 	}
+	if c.fell && !wrote(err) {
+		return false // of the replica that was left
+	}
 	failed.End()
 	switch {
 	case behind:
@@ -43,7 +46,8 @@ func (c *call) again(ctx context.Context, query string, err error) bool {
 		c.pure = false
 		c.toPrimary(policy.NotPure)
 	case c.request.Exclude != nil: // the second one
-		c.toPrimary(policy.ReplicaFailed)
+		c.fell = true
+		c.take(c.layer.cfg.Router.FallBack(ctx, &c.request, policy.ReplicaFailed))
 	default:
 		c.request.Exclude = failed
 		c.route(ctx)
@@ -58,7 +62,7 @@ func (c *call) againAfterPrimary(ctx context.Context, err error) bool {
 	if !c.pure || c.retried || !isGone(err) && !isStalePlan(err) {
 		return false
 	}
-	c.retried = true
+	c.retried, c.fell = true, false
 	if c.request.Set == nil {
 		c.toPrimary(c.decision.Reason)
 		return true

@@ -32,13 +32,13 @@ func begunPrepared() bool {
 }
 
 // beginRead begins a read-only transaction on a replica that qualifies, before the
-// transaction has its snapshot. It returns nil if none does.
+// transaction has its snapshot, or on the primary if none does.
 func (p *Pool) beginRead(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
 	var q policy.Request
 	var obs observers
 	_, parent := p.layer.precedence(ctx, beginHint(ctx), p.reads, &q, &obs)
 	if q.Level == policy.Strong || parent.inWrite() {
-		return nil, nil
+		return p.beginOnPrimary(ctx, opts, nil)
 	}
 	q.Set = p.readSet()
 	var tx *sql.Tx
@@ -46,8 +46,11 @@ func (p *Pool) beginRead(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPoo
 		tx, err = pool.BeginTx(ctx, opts)
 		return err
 	})
-	if tx == nil || err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case tx == nil:
+		return p.beginOnPrimary(ctx, opts, q.Hand())
 	}
 	return p.layer.pinned(ctx, tx, d), nil
 }
@@ -56,23 +59,24 @@ func (p *Pool) beginRead(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPoo
 // they fail. Without an error and without a replica, the primary has to do.
 func (l *Layer) onReplica(ctx context.Context, q *policy.Request, begin func(*sql.DB) error) (policy.Decision, error) {
 	q.NoChecks = true
-	for {
-		d := l.cfg.Router.Decide(ctx, q)
-		if d.Replica == nil {
-			return d, nil
-		}
+	r := l.cfg.Router
+	d := r.Decide(ctx, q)
+	for last := false; d.Replica != nil; {
 		err := begin(d.Replica.Pool)
 		switch {
 		case err == nil:
-			l.cfg.Router.Counted(d)
+			r.Counted(d)
 			return d, nil
-		case ctx.Err() != nil || !worthRetrying(err):
+		case ctx.Err() != nil || last || !worthRetrying(err):
 			return d, err
 		case q.Exclude != nil: // the second one
-			return policy.Decision{Reason: policy.ReplicaFailed, Level: q.Level}, nil
+			d, last = r.FallBack(ctx, q, policy.ReplicaFailed), true
+		default:
+			q.Exclude = d.Replica
+			d = r.Decide(ctx, q)
 		}
-		q.Exclude = d.Replica
 	}
+	return d, d.Err
 }
 
 // pinned is a transaction that stays on the replica that was chosen.

@@ -50,6 +50,10 @@ type Explanation struct {
 	// survived a failover: it lies beyond the point where its timeline was left, or
 	// that point is not known. The read was served all the same.
 	PossiblyLost bool
+	// Stale says that the read was served outside of the guarantee, as
+	// Config.Fallback.Stale or the mode PlainResolver has it: what it had to see may
+	// be missing.
+	Stale bool
 	// Waited is the time spent waiting for a replica.
 	Waited time.Duration
 	// Token is Token(tx).
@@ -99,6 +103,7 @@ func explanation(d policy.Decision) Explanation {
 	e := Explanation{
 		Node: "primary", Reason: d.Reason, Level: d.Level, Want: d.Want, Have: d.Have,
 		Age: d.Age, Gap: d.Gap(), Waited: d.Waited, PossiblyLost: d.Lost,
+		Stale: d.Stale,
 	}
 	if d.Replica != nil {
 		e.Node, e.Replica = d.Replica.Node.Name(), true
@@ -130,6 +135,9 @@ func (e Explanation) String() string {
 	if e.Gap > 0 {
 		fmt.Fprintf(&b, ", %d bytes short", e.Gap)
 	}
+	if e.Stale {
+		b.WriteString(", STALE")
+	}
 	if e.PossiblyLost {
 		b.WriteString(", possibly lost in a failover")
 	}
@@ -157,6 +165,14 @@ type NodeStatus struct {
 	Gap uint64
 	// Paused says that replay is paused.
 	Paused bool
+	// Lag is how long a replica was behind, up to watcher.MaxLag, when that was looked
+	// at last, at most a quarter of a second after its position was asked for; zero
+	// for a primary.
+	Lag time.Duration
+	// Out is how long a replica has been out of rotation for its lag; zero: it is in.
+	// Stuck says that this is longer than Config.Rotation.StuckAfter.
+	Out   time.Duration
+	Stuck bool
 	// Age is how long ago the position was asked for; zero if never.
 	Age time.Duration
 	// Queries counts position queries sent, Calls the questions they answered.
@@ -171,6 +187,10 @@ type Status struct {
 	// Captures counts writes whose position was captured; CaptureFailures those
 	// for which that failed; Marks the writes that left a mark instead.
 	Captures, CaptureFailures, Marks int64
+	// Fallbacks counts, for each cluster, the reads that fell back to its primary.
+	Fallbacks []policy.Fallbacks
+	// Tuning is what is in force.
+	Tuning Tuning
 }
 
 // Status returns the freshness table and counters. It asks no server.
@@ -178,12 +198,19 @@ func (p *Plugin) Status() Status {
 	p.mu.Lock()
 	groups, layer := p.groups, p.layer
 	p.mu.Unlock()
-	st := Status{Reads: map[policy.Reason]int64{}}
+	st := Status{Reads: map[policy.Reason]int64{}, Tuning: p.Tuning()}
+	standing := map[*watcher.Node]policy.Standing{}
+	for _, rep := range p.replicas() {
+		standing[rep.Node] = p.router.Standing(rep, now())
+	}
 	for i, g := range groups {
+		st.Fallbacks = append(st.Fallbacks, p.router.Fallbacks(g))
 		primary := g.Primary.State()
 		st.Nodes = append(st.Nodes, nodeStatus(g.Primary, i, true, primary))
 		for _, n := range g.Replicas() {
-			st.Nodes = append(st.Nodes, nodeStatus(n, i, false, primary))
+			s, at := nodeStatus(n, i, false, primary), standing[n]
+			s.Lag, s.Out, s.Stuck = at.Lag, at.Out, at.Stuck
+			st.Nodes = append(st.Nodes, s)
 		}
 	}
 	for _, why := range policy.Reasons() {

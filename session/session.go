@@ -34,6 +34,7 @@ type Session struct {
 
 	ahead   []ahead      // what was seen on replicas and may not be shown by the primary yet
 	reads   []NodeRead   // nodes read from, whose position then is not known yet
+	stale   bool         // see NoteStale
 	open    int          // read-write transactions under way
 	awaited []awaited    // writes in transactions that cannot be observed
 	into    *token.Token // where a collector shows its token, see Collect
@@ -109,7 +110,7 @@ func (s *Session) token() token.Token {
 		t = t.Mark(a.key, token.Marks{Wrote: true}, time.Now())
 	}
 	for _, r := range s.reads {
-		t = t.With(token.Entry{Key: r.Key, SeenNodes: []token.Incarnation{r.Node}, Minted: time.Now()})
+		t = t.With(token.Entry{Key: r.Key, SeenNodes: []token.Incarnation{r.Node}, Minted: s.readDate(r.Key)})
 	}
 	return t
 }

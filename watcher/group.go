@@ -57,6 +57,7 @@ type Group struct {
 	mu       sync.Mutex // protects publishing, and replicas while one is added
 	replicas []*Node
 	past     history
+	long     history // over minutes, for Lag
 	closed   bool
 	changed  atomic.Pointer[chan struct{}] // closed and replaced by each publication
 }
@@ -64,7 +65,7 @@ type Group struct {
 // NewGroup returns the group of one primary. Nothing runs until a node is
 // started or asked.
 func NewGroup(cfg Config, primary string, dial Dial) *Group {
-	g := &Group{cfg: cfg.withDefaults(), name: token.NameHash(cfg.Name), lineage: lineage{turn: newTurn()}}
+	g := &Group{cfg: cfg.withDefaults(), name: token.NameHash(cfg.Name), lineage: lineage{turn: newTurn()}, long: history{step: lagStep}}
 	g.key.Store(&token.Key{Name: g.name})
 	ch := make(chan struct{})
 	g.changed.Store(&ch)
@@ -166,6 +167,7 @@ func (g *Group) primaryPublished(old, st *State) {
 		return
 	}
 	g.past.add(st.Sample)
+	g.long.add(st.Sample)
 	g.raise(st.Position.Timeline)
 	if g.Key().System != st.System {
 		g.key.Store(&token.Key{System: st.System, Name: g.name})

@@ -11,6 +11,7 @@ import (
 // history remembers positions of the primary and when they were asked for, so
 // that "how stale is this replica" has an answer in time.
 type history struct {
+	step time.Duration // the least between two of them; zero: historyStep
 	at   [historySize]past
 	next int
 }
@@ -29,9 +30,9 @@ const (
 func (h *history) add(s Sample) {
 	last := h.at[(h.next+historySize-1)%historySize]
 	if last.begun != 0 && (last.system != s.System || last.pos.Timeline != s.Position.Timeline) {
-		*h, last = history{}, past{} // another history
+		*h, last = history{step: h.step}, past{} // another history
 	}
-	if s.Begun.Sub(last.begun) < historyStep {
+	if s.Begun.Sub(last.begun) < max(h.step, historyStep) {
 		return
 	}
 	h.at[h.next] = past{s.Begun, s.System, s.Position}
