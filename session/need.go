@@ -124,13 +124,11 @@ func (s *Session) Need(n *Need, key token.Key, oldest time.Time) {
 }
 
 func (s *Session) isCovered(key token.Key) bool {
-	for _, c := range s.covered {
-		if c.key == key {
-			_, listed := s.tok.Entry(key) // or there was no room for it
-			return listed && c.begun > s.markedAt
-		}
+	if begun := s.covered.of(key); begun == 0 || begun <= s.markedAt {
+		return false
 	}
-	return false
+	_, listed := s.tok.Entry(key) // or there was no room for it
+	return listed
 }
 
 func (n *Need) add(e *token.Entry, key token.Key, oldest time.Time, covered bool) {
