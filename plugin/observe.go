@@ -31,7 +31,8 @@ func Into(ctx context.Context, into *token.Token) context.Context { return sessi
 
 // Explanation says where a statement went and why.
 type Explanation struct {
-	// Node is the replica's host and port; "primary" otherwise.
+	// Node is the replica's host and port; "nowhere" of a read that failed with
+	// ErrOverloaded, "primary" otherwise.
 	Node string
 	// Replica says that a replica served it.
 	Replica bool
@@ -104,6 +105,9 @@ func explanation(d policy.Decision) Explanation {
 		Node: "primary", Reason: d.Reason, Level: d.Level, Want: d.Want, Have: d.Have,
 		Age: d.Age, Gap: d.Gap(), Waited: d.Waited, PossiblyLost: d.Lost,
 		Stale: d.Stale,
+	}
+	if d.Err != nil {
+		e.Node = "nowhere"
 	}
 	if d.Replica != nil {
 		e.Node, e.Replica = d.Replica.Node.Name(), true
