@@ -20,6 +20,7 @@ func (r *rig) fallBack() *Request {
 	r.t.Helper()
 	q := r.read(wrote(5000))
 	r.want(r.decide(q), -1, Behind)
+	r.t.Cleanup(q.End) // which keeps it from the collector
 	return q
 }
 
@@ -268,7 +269,7 @@ func TestManyReadersTakeTurns(t *testing.T) {
 // A read that nobody ends, as after a panic, does not keep its place for ever.
 func TestAbandonedReadIsEndedByTheCollector(t *testing.T) {
 	r := newRig(t, Settings{Fallback: Fallback{Concurrent: 1}}, 850)
-	r.fallBack() // and forgotten
+	r.want(r.decide(r.read(wrote(900))), -1, Behind) // and forgotten
 	limit := time.Now().Add(patience)
 	for r.router.Fallbacks(r.group).UnderWay > 0 {
 		if time.Now().After(limit) {
@@ -307,6 +308,17 @@ func TestGovernorIsOfThePrimary(t *testing.T) {
 	q := r.read(wrote(900))
 	q.Set = other
 	r.wantOverloaded(r.decide(q))
+}
+
+// A read that is decided again, as after the primary has failed, does not stand in its
+// own way.
+func TestAReadHasOnePlace(t *testing.T) {
+	r := newRig(t, Settings{Fallback: Fallback{Concurrent: 1}}, 850)
+	q := r.fallBack()
+	r.want(r.decide(q), -1, Behind)
+	if have := r.router.Fallbacks(r.group).UnderWay; have != 1 {
+		t.Errorf("have %d under way, want 1", have)
+	}
 }
 
 // A read that is decided again is one read.
