@@ -34,9 +34,6 @@ func (c *call) again(ctx context.Context, query string, err error) bool {
 	if !behind && !worthRetrying(err) {
 		return false
 	}
-	if c.fell && !wrote(err) {
-		return false // of the replica that was left
-	}
 	failed.End()
 	switch {
 	case behind:
@@ -45,8 +42,8 @@ func (c *call) again(ctx context.Context, query string, err error) bool {
 	case wrote(err):
 		c.pure = false
 		c.toPrimary(policy.NotPure)
-	case c.request.Exclude != nil: // the second one
-		c.fell = true
+	case c.request.Exclude != nil: // the second one, or even a third
+		c.request.NoReplica, c.fell = c.fell, true
 		c.take(c.layer.cfg.Router.FallBack(ctx, &c.request, policy.ReplicaFailed))
 	default:
 		c.request.Exclude = failed
@@ -62,7 +59,7 @@ func (c *call) againAfterPrimary(ctx context.Context, err error) bool {
 	if !c.pure || c.retried || !isGone(err) && !isStalePlan(err) {
 		return false
 	}
-	c.retried, c.fell = true, false
+	c.retried, c.fell, c.request.NoReplica = true, false, false
 	if c.request.Set == nil {
 		c.toPrimary(c.decision.Reason)
 		return true

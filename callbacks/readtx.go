@@ -61,16 +61,17 @@ func (l *Layer) onReplica(ctx context.Context, q *policy.Request, begin func(*sq
 	q.NoChecks = true
 	r := l.cfg.Router
 	d := r.Decide(ctx, q)
-	for last := false; d.Replica != nil; {
+	for fell := false; d.Replica != nil; {
 		err := begin(d.Replica.Pool)
 		switch {
 		case err == nil:
 			r.Counted(d)
 			return d, nil
-		case ctx.Err() != nil || last || !worthRetrying(err):
+		case ctx.Err() != nil || !worthRetrying(err):
 			return d, err
-		case q.Exclude != nil: // the second one
-			d, last = r.FallBack(ctx, q, policy.ReplicaFailed), true
+		case q.Exclude != nil: // the second one, or even a third
+			q.NoReplica, fell = fell, true
+			d = r.FallBack(ctx, q, policy.ReplicaFailed)
 		default:
 			q.Exclude = d.Replica
 			d = r.Decide(ctx, q)

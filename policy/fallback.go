@@ -49,7 +49,7 @@ func (r *Router) fallBack(ctx context.Context, q *Request, d *Decision) {
 	case timer == nil:
 		g.count(q, why)
 		return
-	case f.Stale && ctx.Err() == nil:
+	case f.Stale && !q.NoReplica && ctx.Err() == nil:
 		if rep := r.pick(q, isHealthy); rep != nil {
 			g.stale.Add(1)
 			d.serve(rep, ServedStale)
@@ -155,13 +155,14 @@ var errNoWait = errors.New("there is no fallback wait to pass")
 
 // found makes a replica the choice that will do by now.
 func (r *Router) found(q *Request, d *Decision) bool {
-	switch q.seek {
-	case seekHealthy:
+	switch {
+	case q.NoReplica:
+	case q.seek == seekHealthy:
 		if rep := r.pick(q, isHealthy); rep != nil {
 			d.serve(rep, Anywhere)
 			return true
 		}
-	case seekCovered:
+	case q.seek == seekCovered:
 		if rep := r.pick(q, q.covered); rep != nil {
 			if st := rep.Node.State(); q.covered(st) {
 				d.rely(rep, st, Awaited)

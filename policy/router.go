@@ -47,6 +47,8 @@ type Request struct {
 	Prefer *Replica
 	// Exclude is a replica that just failed.
 	Exclude *Replica
+	// NoReplica says that none is to be tried any more once the read falls back.
+	NoReplica bool
 	// NoChecks says that the read cannot carry a check.
 	NoChecks bool
 	// Checks is how many checked reads found their replica behind.

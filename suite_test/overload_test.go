@@ -168,7 +168,7 @@ var _ = Describe("When every replica is behind", Serial, func() {
 		delayAll(ctx)
 		stop := busiest(ctx)
 		c.run(ctx, users, time.Second)
-		Expect(stop()).To(BeNumerically(">", 4))
+		Expect(stop()).To(BeNumerically(">", 3))
 		Expect(c.wrong).To(BeEmpty())
 		Expect(c.primary.Load()).To(Equal(c.writes.Load() * 3))
 		f := c.app.ryw.Status().Fallbacks[0]
@@ -177,11 +177,11 @@ var _ = Describe("When every replica is behind", Serial, func() {
 	})
 
 	It("keeps reads under way on the primary below the cap, and fails the others", func(ctx SpecContext) {
-		c := &crowd{app: newApp(ctx, fallback(policy.Fallback{Concurrent: 4, Wait: 20 * time.Millisecond}))}
+		c := &crowd{app: newApp(ctx, fallback(policy.Fallback{Concurrent: 3, Wait: 20 * time.Millisecond}))}
 		delayAll(ctx)
 		stop := busiest(ctx)
 		c.run(ctx, users, 2*time.Second)
-		Expect(stop()).To(And(BeNumerically(">", 1), BeNumerically("<=", 4)))
+		Expect(stop()).To(And(BeNumerically(">", 1), BeNumerically("<=", 3)))
 		Expect(c.wrong).To(BeEmpty())
 		Expect(c.shed.Load()).To(BeNumerically(">", 0))
 		Expect(c.fresh.Load()).To(BeNumerically(">", 20))
@@ -338,7 +338,7 @@ var _ = Describe("A read that fell back to the primary is under way", Serial, fu
 	It("until it fails", func(ctx SpecContext) {
 		db := session1(ctx)
 		Expect(db.Where("1/(v-2) = 1").Take(&Item{}, id).Error).To(MatchError(ContainSubstring("division by zero")))
-		Expect(db.Where("1/(v-2) = 1").Model(&Item{}).Row().Err()).To(HaveOccurred())
+		Expect(db.Where("1/(v-2) = 1").Model(&Item{}).Select("v").Row().Scan(new(int64))).NotTo(Succeed())
 		_, err := db.Where("nothing = 1").Model(&Item{}).Rows() //nolint:rowserrcheck,sqlclosecheck // there are none
 		Expect(err).To(HaveOccurred())
 		Eventually(underWay).Should(BeZero())
@@ -469,7 +469,7 @@ var _ = Describe("A slow replica", Serial, func() {
 		Expect(window).To(BeNumerically(">", 2*time.Second))
 		Expect(slow.ResumeReplay(ctx)).To(Succeed())
 		Eventually(status).WithTimeout(patience).Should(HaveField("Out", BeZero()))
-		Expect(log.String()).To(ContainSubstring("back in rotation"))
+		Eventually(log.String).Should(ContainSubstring("back in rotation"))
 	})
 })
 
