@@ -463,13 +463,13 @@ var _ = Describe("A slow replica", Serial, func() {
 			Expect(it).To(And(HaveField("Replica", true), HaveField("V", BeEquivalentTo(2))))
 		}
 		Eventually(status).WithTimeout(patience).Should(HaveField("Stuck", true))
-		Expect(strings.Count(log.String(), "replica is stuck")).To(Equal(1))
+		Eventually(func() int { return strings.Count(log.String(), "replica is stuck") }).WithTimeout(patience).Should(Equal(1))
 		window, known := a.ryw.SuggestWindow()
 		Expect(known).To(BeTrue())
 		Expect(window).To(BeNumerically(">", 2*time.Second))
 		Expect(slow.ResumeReplay(ctx)).To(Succeed())
 		Eventually(status).WithTimeout(patience).Should(HaveField("Out", BeZero()))
-		Eventually(log.String).Should(ContainSubstring("back in rotation"))
+		Eventually(log.String).WithTimeout(patience).Should(ContainSubstring("back in rotation"))
 	})
 })
 
