@@ -148,7 +148,7 @@ func (r *outcome) reportErrors(out io.Writer) {
 	}
 	fmt.Fprintf(w, "all\t%d\t%d\t%d\t%d\t%d\t%d\n", len(r.writes), len(r.unserved), len(r.slept), len(r.split), len(r.broken), len(r.served))
 	w.Flush()
-	for _, f := range append(r.served[:min(10, len(r.served))], r.refused[:min(5, len(r.refused))]...) {
+	for _, f := range slices.Concat(r.served[:min(10, len(r.served))], r.refused[:min(5, len(r.refused))]) {
 		fmt.Fprintf(out, "%s: read of %s failed although %s could serve it, after %s (%s): %s\n",
 			f.Mark, keyName(f.Key), f.server, time.Duration(f.End-f.Start).Round(time.Microsecond), f.Why, f.Text)
 		r.reportNear(out, f.Start, f.End)
