@@ -2,7 +2,7 @@
 GOLANGCI_VERSION := v2.15.0
 GOBIN            := $(shell go env GOPATH)/bin
 GOLANGCI         := $(GOBIN)/golangci-lint
-MODULES          := . rywtest suite_test examples examples/frameworks examples/jobs bench rywgrpc rywotel rywredis packaging
+MODULES          := . rywtest suite_test suite_test/adminpage examples examples/frameworks examples/jobs bench rywgrpc rywotel rywprom rywredis packaging
 
 .PHONY: help
 help: ## List the targets
@@ -23,6 +23,14 @@ quickstart: ## Watch a primary and two replicas at work
 .PHONY: bench
 bench: ## Print the figures
 	go run ./bench
+
+.PHONY: scenarios
+scenarios: ## Compare ways to choose a replica, under load, with lag and faults
+	go run ./bench -scenarios -rounds 3
+
+.PHONY: growth
+growth: ## Measure how costs grow, and draw it
+	go run ./bench -growth -plot bench/growth.svg
 
 COMPOSE = $(shell docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -p ryw -f rywtest/docker/compose.yaml
 

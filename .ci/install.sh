@@ -18,8 +18,8 @@ if ! command -v gcc >/dev/null; then # the race detector needs cgo
 fi
 
 # Tests that need these are skipped, by name, where they are missing.
-for tool in pgbouncer redis-server; do
-	if ! command -v "$tool" >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
-		apt-get update -q && apt-get install -yq --no-install-recommends "$tool"
+for tool in pgbouncer redis-server promtool:prometheus chromium; do
+	if ! command -v "${tool%:*}" >/dev/null && [ "$(id -u)" -eq 0 ] && command -v apt-get >/dev/null; then
+		apt-get update -q && apt-get install -yq --no-install-recommends "${tool#*:}"
 	fi
 done

@@ -6,6 +6,11 @@
 // Run it from the repository's root:
 //
 //	go run ./bench
+//	go run ./bench -growth [-plot bench/growth.svg]
+//	go run ./bench -scenarios [-only lan,both_pausing] [-routers oracle,ryw] [-seconds 10] [-rounds 3]
+//
+// The second measures and draws what becomes of costs as work grows, the third
+// compares ways to choose a replica under load, with lag and faults.
 //
 // Figures are counts, or times of two things done by turns in the same run and
 // their ratio; RESULTS.md says what they mean. Each group stands in a file of its
@@ -15,10 +20,13 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // group is some figures that are measured together.
@@ -40,10 +48,38 @@ var groups = []group{
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	if err := start(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+func start(ctx context.Context) error {
+	if yes, err := obeyed(ctx); yes {
+		return err
+	}
+	var o scenarioOptions
+	scenarios := flag.Bool("scenarios", false, "compare routers in scenarios instead of measuring costs")
+	only := flag.String("only", "", "scenarios, by comma; all if empty")
+	routers := flag.String("routers", "", "routers, by comma; all if empty")
+	seconds := flag.Float64("seconds", 10, "how long each router is under load, at least")
+	flag.IntVar(&o.rounds, "rounds", 1, "how often dbresolver, the oracle and the library run, by turns")
+	growing := flag.Bool("growth", false, "measure how costs grow, and draw it")
+	plot := flag.String("plot", "growth.svg", "the file to draw into")
+	flag.Parse()
+	o.only, o.routers = names(*only), names(*routers)
+	o.lasting = time.Duration(*seconds * float64(time.Second))
+	switch r := (&report{w: os.Stdout}); {
+	case *scenarios:
+		return runScenarios(ctx, r, o)
+	case *growing:
+		return runGrowth(ctx, r, *plot)
+	}
+	return run(ctx)
+}
+
+func names(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
 
 func run(ctx context.Context) (err error) {

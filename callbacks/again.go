@@ -35,6 +35,7 @@ func (c *call) again(ctx context.Context, query string, err error) bool {
 		return false
 	}
 	failed.End()
+	c.retries, c.tried = c.retries+1, failed
 	switch {
 	case behind:
 		c.request.Checks++
@@ -59,6 +60,7 @@ func (c *call) againAfterPrimary(ctx context.Context, err error) bool {
 		return false
 	}
 	c.retried = true
+	c.retries, c.tried = c.retries+1, nil
 	if c.request.Set == nil {
 		c.toPrimary(c.decision.Reason)
 		return true

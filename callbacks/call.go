@@ -40,7 +40,9 @@ type call struct {
 	missed    bool  // the primary's position after the read is not known
 	lost      bool  // the server went away before the first row
 	retried   bool  // the primary has failed
-	replan    bool  // a prepared plan went stale: nothing prepared is used
+	retries   int   // how often it was sent again
+	tried     *policy.Replica
+	replan    bool // a prepared plan went stale: nothing prepared is used
 }
 
 func (c *call) release() {
@@ -53,6 +55,7 @@ func (c *call) release() {
 	c.pure, c.aged, c.sent = false, false, false
 	c.failed, c.traced = nil, nil
 	c.missed, c.lost, c.retried, c.replan = false, false, false, false
+	c.retries, c.tried = 0, nil
 	l.calls.Put(c)
 }
 
@@ -67,6 +70,7 @@ func (c *call) QueryContext(ctx context.Context, query string, args ...any) (*sq
 		rows, err = c.query(ctx, text, with)
 	}
 	c.lost = err != nil && isGone(err)
+	c.answered(ctx)
 	return rows, err
 }
 
@@ -113,6 +117,7 @@ func (c *call) QueryRowContext(ctx context.Context, query string, args ...any) *
 	}
 	c.failed = row.Err()
 	c.lost = c.failed != nil && isGone(c.failed)
+	c.answered(ctx)
 	return row
 }
 
@@ -184,7 +189,7 @@ func (c *call) tell(err error, rec *Record) {
 		rec.own = c.own // the driver has told, or will when the rows are closed
 		if c.unit.owed.Swap(told) == owed {
 			c.missed = true
-			c.observers.each(func(s *session.Session) { s.MarkSawPrimary(rec.key) })
+			l.markSeen(rec.key, &c.observers)
 		}
 	case c.pure && c.aged:
 		l.renew(g, &c.observers)

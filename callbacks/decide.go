@@ -17,7 +17,7 @@ func (c *call) decide(ctx context.Context, query string) error {
 		return nil // a user's callback sent something by itself
 	}
 	c.hint = scopes.OnQuery(c.db.Statement)
-	if err := hintError(ctx, c.hint); err != nil {
+	if err := c.layer.hintError(ctx, c.hint); err != nil {
 		return err
 	}
 	c.sent = true

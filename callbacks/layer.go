@@ -3,7 +3,6 @@ package callbacks
 import (
 	"context"
 	"database/sql"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,13 +16,17 @@ import (
 // DefaultCaptureTimeout is how long a write waits for its position.
 const DefaultCaptureTimeout = 250 * time.Millisecond
 
-// Config is what a Layer works with. All fields are required.
+// Config is what a Layer works with. All fields but OnRead and Tell are
+// required.
 type Config struct {
 	Router         *policy.Router
 	Classifier     *sqlread.Classifier
 	CaptureTimeout time.Duration
 	LazyCapture    bool // mark writes instead
-	Log            *slog.Logger
+	// OnRead is called for reads. Nil: nobody is.
+	OnRead *Hook
+	// Tell is told of events, as they happen: it must not wait. Nil: nobody is.
+	Tell func(Event)
 	// Adopt is told of a pool that dbresolver chose and that is not known yet,
 	// and of the pool that the same statement would write to. It returns what
 	// is known afterwards, or nil for a pool to be left alone.
@@ -37,6 +40,7 @@ type Layer struct {
 	cfg      Config
 	home     *watcher.Group // the cluster of the pool that GORM was opened with
 	calls    sync.Pool      // of *call
+	cost     cost           // of captures
 	prepared sync.Map       // *sql.DB of a replica -> *gorm.PreparedStmtDB
 	wrapped  sync.Map       // wrapperKey of a pool that dbresolver chose -> *Pool
 	db       atomic.Pointer[gorm.DB]
@@ -46,7 +50,7 @@ type Layer struct {
 	cancel context.CancelFunc
 	open   sync.WaitGroup // writes whose rows are being read
 
-	captures, captureFailures, marks atomic.Int64
+	count counters
 }
 
 // New returns a layer whose own pool leads to the primary of home.
@@ -55,13 +59,6 @@ func New(cfg Config, home *watcher.Group) *Layer {
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.calls.New = func() any { return &call{layer: l} }
 	return l
-}
-
-// Counters returns how many writes had their position captured, for how many
-// that failed, and how many marks were set for writes whose position could not
-// be had or was not asked for.
-func (l *Layer) Counters() (captures, failures, marks int64) {
-	return l.captures.Load(), l.captureFailures.Load(), l.marks.Load()
 }
 
 // UseResolver tells the layer which policy the replicas were registered with, so

@@ -1,13 +1,10 @@
 package callbacks
 
 import (
-	"context"
 	"database/sql"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/failrow"
-	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
-	"github.com/gorm-ryw/gorm-ryw/session"
 	"gorm.io/gorm"
 )
 
@@ -25,15 +22,17 @@ func (l *Layer) route(db *gorm.DB, keepsOpen bool) {
 	stmt := db.Statement
 	if inTransaction(stmt.ConnPool) {
 		unprepared(stmt)
+		stays(stmt)
 		if scopes.CaptureOff(stmt) {
 			stmt.Context = observed(stmt.Context, nobody)
 		}
-		refuse(db)
+		l.refuse(db)
 		return
 	}
 	known := l.known(db)
 	if known == nil {
-		refuse(db)
+		stays(stmt)
+		l.refuse(db)
 		return
 	}
 	c := l.calls.Get().(*call)
@@ -44,8 +43,8 @@ func (l *Layer) route(db *gorm.DB, keepsOpen bool) {
 }
 
 // refuse fails a statement that is not routed and whose hint is in error.
-func refuse(db *gorm.DB) {
-	err := hintError(db.Statement.Context, scopes.OnQuery(db.Statement))
+func (l *Layer) refuse(db *gorm.DB) {
+	err := l.hintError(db.Statement.Context, scopes.OnQuery(db.Statement))
 	if err == nil {
 		return
 	}
@@ -55,22 +54,13 @@ func refuse(db *gorm.DB) {
 	}
 }
 
-// hintError is the error of the hint that applies: the query's or else the
-// context's.
-func hintError(ctx context.Context, query *policy.Hint) error {
-	_, ctxHint, _, _ := valuesOf(ctx)
-	if h := firstHint(query, ctxHint); h != nil {
-		return h.Err
-	}
-	return nil
-}
-
 // observe runs behind the query, before preloads: the sessions learn of the
 // read, and the record replaces the statement's context.
 func (l *Layer) observe(db *gorm.DB) {
 	c, ok := db.Statement.ConnPool.(*call)
 	if !ok {
 		l.sawElsewhere(db.Statement)
+		explained(db, RecordOf(db.Statement.Context))
 		return
 	}
 	rec := &Record{stmt: db.Statement, decision: c.decision, active: true}
@@ -86,9 +76,22 @@ func (l *Layer) observe(db *gorm.DB) {
 		c.tell(firstError(db.Error, c.failed), rec)
 		c.judge()
 		rec.decision = c.decision
-		l.cfg.Router.Counted(c.decision)
+		l.counted(c)
 	}
 	c.release()
+	explained(db, rec.parent)
+}
+
+// counted counts a read that was routed.
+func (l *Layer) counted(c *call) {
+	g := c.known.Group
+	if c.from != nil && c.decision.Replica == nil {
+		g = c.from.Group
+	}
+	l.cfg.Router.Counted(g, &c.decision)
+	if c.decision.Lost {
+		l.tell(Event{Kind: PossiblyLost, Node: g.Primary.Name()})
+	}
 }
 
 // sawElsewhere is for a read on a connection that was left alone: where it leads to
@@ -98,8 +101,7 @@ func (l *Layer) sawElsewhere(stmt *gorm.Statement) {
 		return
 	}
 	obs := observersOf(stmt.Context, scopes.OnQuery(stmt))
-	key := l.home.Key()
-	obs.each(func(s *session.Session) { s.MarkSawPrimary(key) })
+	l.markSeen(l.home.Key(), &obs)
 }
 
 // end runs behind preloads and AfterFind hooks.

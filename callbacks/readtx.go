@@ -7,6 +7,7 @@ import (
 
 	"github.com/gorm-ryw/gorm-ryw/internal/ctxval"
 	"github.com/gorm-ryw/gorm-ryw/policy"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
 	"gorm.io/gorm"
 )
 
@@ -56,23 +57,34 @@ func (p *Pool) beginRead(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPoo
 // they fail. Without an error and without a replica, the primary has to do.
 func (l *Layer) onReplica(ctx context.Context, q *policy.Request, begin func(*sql.DB) error) (policy.Decision, error) {
 	q.NoChecks = true
-	for {
+	for retries := 0; ; retries++ {
 		d := l.cfg.Router.Decide(ctx, q)
+		d.Retries, d.Tried = retries, q.Exclude
 		if d.Replica == nil {
+			l.cfg.Router.Counted(l.groupOf(q), &d)
 			return d, nil
 		}
 		err := begin(d.Replica.Pool)
 		switch {
 		case err == nil:
-			l.cfg.Router.Counted(d)
+			l.cfg.Router.Counted(l.groupOf(q), &d)
 			return d, nil
 		case ctx.Err() != nil || !worthRetrying(err):
 			return d, err
 		case q.Exclude != nil: // the second one
-			return policy.Decision{Reason: policy.ReplicaFailed, Level: q.Level}, nil
+			d = policy.Decision{Reason: policy.ReplicaFailed, Level: q.Level, Judged: d.Judged, Retries: retries + 1, Tried: d.Replica}
+			l.cfg.Router.Counted(l.groupOf(q), &d)
+			return d, nil
 		}
 		q.Exclude = d.Replica
 	}
+}
+
+func (l *Layer) groupOf(q *policy.Request) *watcher.Group {
+	if q.Set == nil {
+		return l.home
+	}
+	return q.Set.Group
 }
 
 // pinned is a transaction that stays on the replica that was chosen.

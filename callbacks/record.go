@@ -56,6 +56,7 @@ func (r *Record) open(ctx context.Context) {
 	r.values.Record = r
 	r.values.Unit = nil  // of the statement on whose behalf this one runs
 	r.values.Begin = nil // a clause is of this statement alone
+	r.values.Here = nil  // of a statement in a transaction that ctx is from
 }
 
 // RecordOf returns the record of the statement that ctx belongs to, or nil.
@@ -69,16 +70,17 @@ func RecordOf(ctx context.Context) *Record {
 }
 
 // ownRecord is the record of the very statement, or nil: that of the statement on
-// whose behalf it runs is in its context, too.
+// whose behalf it runs is in its context, too. A tracing plugin may have put a context
+// of its own around the record.
 func ownRecord(stmt *gorm.Statement) *Record {
-	if r, ok := stmt.Context.(*Record); ok && r.stmt == stmt {
+	if stmt.Context == nil {
+		return nil
+	}
+	if r := RecordOf(stmt.Context); r != nil && r.stmt == stmt {
 		return r
 	}
 	return nil
 }
-
-// Decision says where the statement went and why.
-func (r *Record) Decision() policy.Decision { return r.decision }
 
 // Token returns what the statement's sessions hold, and what the statement itself
 // wrote or read.

@@ -260,7 +260,7 @@ func (t *Tx) saw(obs *observers) {
 		obs.each(func(s *session.Session) { s.ReadNode(key, t.decision.Incarnation, at) })
 		return
 	}
-	obs.each(func(s *session.Session) { s.MarkSawPrimary(key) })
+	t.layer.markSeen(key, obs)
 }
 
 // answered tells the sessions of a read on a replica: their reads outside of the

@@ -90,7 +90,7 @@ func (h driverHooks) Admit(ctx context.Context, conn *pgx.Conn) (*watcher.Probe,
 	p := watcher.NewProbe(conn)
 	s, err := p.Take(ctx)
 	if err != nil {
-		h.layer.cfg.Log.Warn("gorm-ryw: a connection to the primary gives no position, its writes are marked", "error", err)
+		h.layer.tell(Event{Kind: NoPosition, Node: h.group.Primary.Name(), Err: err})
 		return nil, nil
 	}
 	return p, h.group.Primary.Meet(conn, s)
@@ -179,7 +179,7 @@ func (r report) Report(e rywpgx.Event) {
 	switch {
 	case e.Outcome == rywpgx.Committed && e.Placed():
 		if r.counts() {
-			l.captures.Add(1)
+			l.count.captures.Add(1)
 		}
 		r.each(func(s *session.Session) { s.Advance(key, e.Sample.Position, e.Sample.Begun, true) })
 	case e.Outcome == rywpgx.Committed || e.Outcome == rywpgx.Indeterminate:
@@ -195,6 +195,7 @@ func (r report) Report(e rywpgx.Event) {
 		r.each(func(s *session.Session) { s.Advance(key, e.Sample.Position, e.Sample.Begun, false) })
 	case r.unit != nil && r.unit.pure && r.unit.owed.CompareAndSwap(0, owed):
 	default:
+		l.count.readMarks.Add(1)
 		r.each(func(s *session.Session) { s.MarkSawPrimary(key) })
 	}
 	if r.unit != nil {
@@ -204,10 +205,10 @@ func (r report) Report(e rywpgx.Event) {
 
 // missed counts a write without a position.
 func (l *Layer) missed(g *watcher.Group, e rywpgx.Event) {
-	l.marks.Add(1)
+	l.count.writeMarks.Add(1)
 	if len(g.Replicas()) > 0 && e.Outcome == rywpgx.Committed {
-		l.captureFailures.Add(1)
-		l.cfg.Log.Warn("gorm-ryw: position of a write not captured, marked instead", "error", e.Err)
+		l.count.failures.Add(1)
+		l.tell(Event{Kind: CaptureFailed, Node: g.Primary.Name(), Err: e.Err})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/rywpgx"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
@@ -46,7 +47,7 @@ func (l *Layer) openWrite(db *gorm.DB, implicit bool) {
 	stmt := db.Statement
 	unprepared(stmt)
 	hint := scopes.OnQuery(stmt)
-	if err := hintError(stmt.Context, hint); err != nil {
+	if err := l.hintError(stmt.Context, hint); err != nil {
 		_ = db.AddError(err)
 		return
 	}
@@ -80,6 +81,7 @@ func (l *Layer) capture(db *gorm.DB) {
 		return
 	}
 	rec.active, rec.running, rec.implicit = false, false, false
+	defer explained(db, rec.parent)
 	if rec.silent {
 		return
 	}
@@ -136,7 +138,7 @@ func (l *Layer) awaitForeign(db *gorm.DB, rec *Record, g *watcher.Group) bool {
 	if tx == nil || reported.of(tx) != nil || rec.parent.inWrite() {
 		return false
 	}
-	l.marks.Add(1)
+	l.count.writeMarks.Add(1)
 	ended := foreign.of(context.WithoutCancel(rec.Context), tx)
 	key := l.keyOfOne(g)
 	rec.observers.each(func(s *session.Session) { s.Await(key, ended) })
@@ -184,18 +186,26 @@ func (l *Layer) wrote(g *watcher.Group, obs *observers) {
 		l.mark(g, obs)
 		return
 	}
+	defer l.cost.since(mono.Now())
 	// Not the caller's context: a cancelled request has committed all the same.
 	ctx, cancel := context.WithTimeoutCause(context.Background(), l.cfg.CaptureTimeout,
 		fmt.Errorf("capture timeout of %s passed", l.cfg.CaptureTimeout))
 	defer cancel()
-	s, err := g.Primary.Sample(ctx)
+	was := g.Timeline()
+	s, shared, err := g.Primary.SampleShared(ctx)
+	if err == nil && was != 0 && s.Position.Timeline > was {
+		err = errPromotedMeanwhile
+	}
 	if err != nil {
-		l.captureFailures.Add(1)
-		l.cfg.Log.Warn("gorm-ryw: position of a write not captured, marked instead", "error", err)
-		l.mark(g, obs)
+		l.count.failures.Add(1)
+		l.tell(Event{Kind: CaptureFailed, Node: g.Primary.Name(), Err: err})
+		l.markOn(g, was, obs)
 		return
 	}
-	l.captures.Add(1)
+	l.count.captures.Add(1)
+	if shared {
+		l.count.shared.Add(1)
+	}
 	key := keyOf(g, s)
 	obs.each(func(ses *session.Session) { ses.Advance(key, s.Position, s.Begun, true) })
 }
@@ -206,10 +216,17 @@ func keyOf(g *watcher.Group, s watcher.Sample) token.Key {
 	return token.Key{System: s.System, Name: g.Key().Name}
 }
 
+// errPromotedMeanwhile says that the position is of another server than the commit,
+// or of one that has lost it, for all that is known.
+var errPromotedMeanwhile = errors.New("another server was promoted meanwhile")
+
 // mark records a write whose position is not known.
-func (l *Layer) mark(g *watcher.Group, obs *observers) {
-	l.marks.Add(1)
-	key, timeline := g.Key(), g.Timeline()
+func (l *Layer) mark(g *watcher.Group, obs *observers) { l.markOn(g, g.Timeline(), obs) }
+
+// markOn is mark for a write on a timeline; zero is not known.
+func (l *Layer) markOn(g *watcher.Group, timeline uint32, obs *observers) {
+	l.count.writeMarks.Add(1)
+	key := g.Key()
 	obs.each(func(ses *session.Session) { ses.MarkWroteOn(key, timeline) })
 }
 
@@ -230,7 +247,7 @@ func (l *Layer) sawPrimary(g *watcher.Group, obs *observers, own *session.Sessio
 		}
 		missed = true
 	}
-	obs.each(func(ses *session.Session) { ses.MarkSawPrimary(key) })
+	l.markSeen(key, obs)
 	return missed
 }
 
@@ -256,7 +273,7 @@ func (l *Layer) failed(g *watcher.Group, err error, obs *observers) {
 		if !l.keepsFloors() {
 			return
 		}
-		obs.each(func(ses *session.Session) { ses.MarkSawPrimary(key) })
+		l.markSeen(key, obs)
 		return
 	}
 	l.mark(g, obs)

@@ -88,7 +88,7 @@ func (p *Plugin) isResolvers(pool *sql.DB) bool {
 
 func (p *Plugin) adoptSource(pool *sql.DB) {
 	src := adopted(fmt.Sprintf("source %d", len(p.groups)), pool)
-	g := watcher.NewGroup(p.cfg.watching(), src.name, src.dial)
+	g := watcher.NewGroup(p.watching(), src.name, src.dial)
 	src.named(g.Primary)
 	p.groups = append(p.groups, g)
 	p.router.Pools.AddPrimary(pool, g, p.bind(driverOf(pool), p.layer.PrimaryHooks(g)))

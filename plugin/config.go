@@ -199,8 +199,9 @@ func (c Config) settings() policy.Settings {
 	}
 }
 
-func (c Config) watching() watcher.Config {
-	return watcher.Config{IdleInterval: c.ProbeInterval, ProbeTimeout: c.ProbeTimeout, Name: c.Cluster}
+func (p *Plugin) watching() watcher.Config {
+	c := &p.cfg
+	return watcher.Config{IdleInterval: c.ProbeInterval, ProbeTimeout: c.ProbeTimeout, Name: c.Cluster, Notify: p.reporter.notify}
 }
 
 func (c Config) classifier() (*sqlread.Classifier, error) {

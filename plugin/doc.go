@@ -34,6 +34,8 @@
 //
 // # What went where
 //
-// [Explain] says why a query went where it went, [Plugin.Status] what is known of
-// each server.
+// [Explain] says why a query went where it went, [ExplainInto] does for what returns no
+// *gorm.DB, and [Logger] in GORM's own log. [Plugin.Status] has what is known of each
+// server and what was counted; the modules rywprom and rywotel export it, and
+// [Plugin.Handler] shows it to operators. Changes of servers go to Config.Logger.
 package rywplugin

@@ -150,3 +150,28 @@ func TestPromotedWhileTheReadWasUnderWay(t *testing.T) {
 		t.Errorf("have %s, want possibly lost", e)
 	}
 }
+
+// A commit that one server has acknowledged, and whose position is asked of another
+// one that was promoted meanwhile, is not proved to have survived by that.
+func TestPromotedBetweenCommitAndCapture(t *testing.T) {
+	a := newApp(t, Config{}, 900)
+	ctx, s := sessionAt(token.Entry{Floor: on(1, 100)})
+	a.again()
+	hold := a.primary.HoldOnly("insert into p")
+	wrote := make(chan struct{})
+	go func() {
+		defer close(wrote)
+		a.write(a.db.WithContext(ctx))
+	}()
+	hold.Arrived() // the position is asked for behind it, on a new connection
+	a.primary.Set(func(st *fakepg.State) { st.Timeline, st.LSN, st.Start, st.History = 2, 1200, 9, endedAt1000 })
+	a.ryw.home.Primary.Redial()
+	hold.Release()
+	<-wrote
+	a.again()
+	var one []int
+	e := Explain(a.db.WithContext(session.NewContext(ctx, s)).Raw("select 1").Scan(&one))
+	if !e.PossiblyLost {
+		t.Errorf("have %s, want possibly lost", e)
+	}
+}

@@ -52,6 +52,10 @@ type Explanation struct {
 	PossiblyLost bool
 	// Waited is the time spent waiting for a replica.
 	Waited time.Duration
+	// Retries is how often the read was sent again, because the server that it had
+	// been sent to failed or turned out to be behind. Tried is the last of these.
+	Retries int
+	Tried   string
 	// Token is Token(tx).
 	Token token.Token
 }
@@ -84,24 +88,33 @@ func SQLTx(tx *gorm.DB) (*sql.Tx, bool) {
 	return callbacks.SQLTx(tx.Statement.ConnPool)
 }
 
-// ExplainContext is Explain for a statement's context.
+// ExplainContext is Explain for a statement's context, as loggers and callbacks have it.
+// Of a statement that has run it is without Token if it ran in a transaction.
 func ExplainContext(ctx context.Context) Explanation {
-	r := callbacks.RecordOf(ctx)
-	if r == nil {
-		return Explanation{}
+	d, r := callbacks.DecisionAt(ctx)
+	var e Explanation
+	if d.Reason != policy.Undecided {
+		e = explanation(d)
 	}
-	e := explanation(r.Decision())
-	e.Token = r.Token()
+	if r != nil {
+		e.Token = r.Token()
+	}
 	return e
 }
 
 func explanation(d policy.Decision) Explanation {
 	e := Explanation{
 		Node: "primary", Reason: d.Reason, Level: d.Level, Want: d.Want, Have: d.Have,
-		Age: d.Age, Gap: d.Gap(), Waited: d.Waited, PossiblyLost: d.Lost,
+		Age: d.Age, Gap: d.Gap(), Waited: d.Waited, PossiblyLost: d.Lost, Retries: d.Retries,
 	}
 	if d.Replica != nil {
 		e.Node, e.Replica = d.Replica.Node.Name(), true
+	}
+	switch {
+	case d.Tried != nil:
+		e.Tried = d.Tried.Node.Name()
+	case d.Retries > 0:
+		e.Tried = "primary"
 	}
 	return e
 }
@@ -136,6 +149,12 @@ func (e Explanation) String() string {
 	if e.Waited > 0 {
 		fmt.Fprintf(&b, ", waited %s", e.Waited.Round(time.Microsecond))
 	}
+	switch {
+	case e.Retries > 1:
+		fmt.Fprintf(&b, ", retried %d times, the last after %s", e.Retries, e.Tried)
+	case e.Retries > 0:
+		fmt.Fprintf(&b, ", retried after %s", e.Tried)
+	}
 	return b.String()
 }
 
@@ -148,6 +167,8 @@ type NodeStatus struct {
 	Primary bool
 	// Healthy nodes serve reads that ask for nothing, Proven ones token reads.
 	Healthy, Proven bool
+	// Condition sums that up, together with whether the node answers.
+	Condition watcher.Condition
 	// Reason says why a node is not healthy or not proven.
 	Reason string
 	// Position is the replay position, on a primary the insert position.
@@ -171,16 +192,48 @@ type NodeStatus struct {
 	Age time.Duration
 	// Queries counts position queries sent, Calls the questions they answered.
 	Queries, Calls int64
+	// Reads counts the routed reads that it was sent, by level and reason.
+	Reads []policy.ReadCount
+}
+
+// ClusterStatus is what was counted of one primary and its replicas.
+type ClusterStatus struct {
+	// TokenReads had something to see and replicas that might have it. Fallbacks are
+	// those of them that the primary served because no replica qualified, for each
+	// reason that there is for it.
+	TokenReads int64
+	Fallbacks  map[policy.Reason]int64
+	// Awaited are the waits of reads that a replica served in the end, InVain of
+	// those that none did.
+	Awaited, InVain policy.Waits
+	// PossiblyLost counts reads under sessions that hold something which may not have
+	// survived a failover.
+	PossiblyLost int64
+	// BeyondPrimary counts reads under positions that the primary turned out not to
+	// have: what they stand for was lost, or they are made up.
+	BeyondPrimary int64
+	// MarksResolved counts reads that found the position of an earlier write or read
+	// which was but a mark.
+	MarksResolved int64
 }
 
 // Status is the freshness table and the counters at one moment.
 type Status struct {
 	Nodes []NodeStatus
+	// Clusters are those that NodeStatus.Cluster numbers.
+	Clusters []ClusterStatus
 	// Reads counts routed reads by reason.
 	Reads map[policy.Reason]int64
-	// Captures counts writes whose position was captured; CaptureFailures those
-	// for which that failed; Marks the writes that left a mark instead.
-	Captures, CaptureFailures, Marks int64
+	// Captures counts writes whose position was captured, SharedCaptures those of
+	// them that joined another's position query; CaptureFailures those for which
+	// that failed; Marks the writes that left a mark instead.
+	Captures, SharedCaptures, CaptureFailures, Marks int64
+	// ReadMarks counts reads of the primary, failed writes among them, that left a
+	// mark because their position was not asked for or not to be had.
+	ReadMarks int64
+	// InvalidTokens counts statements that failed because the token they were given
+	// is none.
+	InvalidTokens int64
 }
 
 // Status returns the freshness table and counters. It asks no server.
@@ -189,12 +242,17 @@ func (p *Plugin) Status() Status {
 	groups, layer := p.groups, p.layer
 	p.mu.Unlock()
 	st := Status{Reads: map[policy.Reason]int64{}}
+	reads := p.readsOfReplicas()
 	for i, g := range groups {
-		primary := g.Primary.State()
-		st.Nodes = append(st.Nodes, nodeStatus(g.Primary, i, true, primary))
-		for _, n := range g.Replicas() {
-			st.Nodes = append(st.Nodes, nodeStatus(n, i, false, primary))
+		primary, counted := g.Primary.State(), p.router.Stats(g)
+		st.Clusters = append(st.Clusters, clusterStatus(counted))
+		reads[g.Primary] = counted.Reads
+		first := len(st.Nodes)
+		for _, n := range append([]*watcher.Node{g.Primary}, g.Replicas()...) {
+			st.Nodes = append(st.Nodes, nodeStatus(n, i, n.IsPrimary(), primary))
+			st.Nodes[len(st.Nodes)-1].Reads = reads[n]
 		}
+		tellApart(st.Nodes[first:])
 	}
 	for _, why := range policy.Reasons() {
 		if n := p.router.Count(why); n > 0 {
@@ -202,16 +260,47 @@ func (p *Plugin) Status() Status {
 		}
 	}
 	if layer != nil {
-		st.Captures, st.CaptureFailures, st.Marks = layer.Counters()
+		c := layer.Counters()
+		st.Captures, st.SharedCaptures, st.CaptureFailures = c.Captures, c.Shared, c.Failures
+		st.Marks, st.ReadMarks, st.InvalidTokens = c.WriteMarks, c.ReadMarks, c.InvalidTokens
 	}
 	return st
+}
+
+func (p *Plugin) readsOfReplicas() map[*watcher.Node][]policy.ReadCount {
+	reads := map[*watcher.Node][]policy.ReadCount{}
+	for _, pool := range p.router.Pools.All() {
+		if rep := pool.Replica; rep != nil {
+			reads[rep.Node] = rep.Reads()
+		}
+	}
+	return reads
+}
+
+func clusterStatus(s policy.Stats) ClusterStatus {
+	return ClusterStatus{
+		TokenReads: s.TokenReads, Fallbacks: s.Fallbacks, Awaited: s.Awaited, InVain: s.InVain,
+		PossiblyLost: s.PossiblyLost, BeyondPrimary: s.BeyondPrimary, MarksResolved: s.MarksResolved,
+	}
+}
+
+// tellApart numbers nodes of a cluster that have the same name: one server that was
+// configured twice.
+func tellApart(nodes []NodeStatus) {
+	seen := map[string]int{}
+	for i := range nodes {
+		name := nodes[i].Name
+		if seen[name]++; seen[name] > 1 {
+			nodes[i].Name = fmt.Sprintf("%s#%d", name, seen[name])
+		}
+	}
 }
 
 func nodeStatus(n *watcher.Node, cluster int, primary bool, p *watcher.State) NodeStatus {
 	st := n.State()
 	s := NodeStatus{
 		Name: n.Name(), Cluster: cluster, Primary: primary, Healthy: st.Healthy, Proven: st.Proven,
-		Reason: st.Reason, Position: st.Position, Paused: st.Paused,
+		Condition: st.Condition(), Reason: st.Reason, Position: st.Position, Paused: st.Paused,
 	}
 	s.Queries, s.Calls = n.Counters()
 	if st.Begun != 0 {

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/gorm-ryw/gorm-ryw/callbacks"
+	"github.com/gorm-ryw/gorm-ryw/internal/adminpage"
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
@@ -29,17 +30,20 @@ type Plugin struct {
 	router        *policy.Router
 	policy        *policy.Policy
 	invalidConfig error
+	onlookers     onlookers
 
-	mu     sync.Mutex // protects what follows
-	db     *gorm.DB   // nil until initialized
-	layer  *callbacks.Layer
-	home   *watcher.Group
-	groups []*watcher.Group
-	opened []*sql.DB // pools that Close closes
-	bound  []func()  // what undoes each bind
-	seen   [][]gorm.ConnPool
+	mu       sync.Mutex // protects what follows
+	db       *gorm.DB   // nil until initialized
+	layer    *callbacks.Layer
+	reporter *reporter
+	home     *watcher.Group
+	groups   []*watcher.Group
+	opened   []*sql.DB // pools that Close closes
+	bound    []func()  // what undoes each bind
+	seen     [][]gorm.ConnPool
 	// foreign holds pools that were met in statements and are not dbresolver's.
 	foreign map[*sql.DB]struct{}
+	page    *adminpage.Page // nil until Handler is called
 	closed  bool
 }
 
@@ -105,13 +109,14 @@ func (p *Plugin) install(db *gorm.DB) error {
 	if err != nil {
 		return fmt.Errorf("primary: %w", err)
 	}
-	p.home = watcher.NewGroup(p.cfg.watching(), primary.name, primary.dial)
+	p.reporter = newReporter(p.cfg.Logger)
+	p.home = watcher.NewGroup(p.watching(), primary.name, primary.dial)
 	primary.named(p.home.Primary)
 	p.groups = []*watcher.Group{p.home}
 	p.layer = callbacks.New(callbacks.Config{
 		Router: p.router, Classifier: classifier,
 		CaptureTimeout: p.cfg.CaptureTimeout, LazyCapture: p.cfg.LazyCapture,
-		Log: p.cfg.Logger, Adopt: p.adopt, Opened: p.openedByResolver,
+		Adopt: p.adopt, Opened: p.openedByResolver, OnRead: &p.onlookers.hook, Tell: p.reporter.tell,
 	}, p.home)
 	p.layer.UseResolver(p.policy)
 	p.router.Pools.AddPrimary(pool, p.home, p.bind(driverOf(pool), p.layer.PrimaryHooks(p.home)))
@@ -141,13 +146,16 @@ func poolOf(db *gorm.DB) (*sql.DB, error) {
 // open. From then on every read goes to the primary and writes leave marks.
 // Idempotent.
 func (p *Plugin) Close() error {
+	p.closePage()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = true
 	return p.shutDown()
 }
 
 func (p *Plugin) shutDown() error {
+	if p.reporter != nil {
+		p.reporter.close() // first: that the others end is no news
+	}
 	if p.layer != nil {
 		p.layer.Close()
 	}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"strings"
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/token"
@@ -90,6 +91,52 @@ var reasonNames = [reasons]string{
 	Canceled:          "context ended while waiting",
 }
 
+// reasonLabels are short names for metrics, which never change. A reason without one
+// goes by its name.
+var reasonLabels = [reasons]string{
+	Undecided:         "not_routed",
+	Anywhere:          "anywhere",
+	CaughtUp:          "caught_up",
+	SameNode:          "same_node",
+	Awaited:           "awaited",
+	Checked:           "checked",
+	ByStrong:          "strong",
+	ByDefault:         "default",
+	NotPure:           "not_pure",
+	LookupBeforeWrite: "lookup_before_write",
+	InWrite:           "in_write",
+	InTransaction:     "in_transaction",
+	NoReplicas:        "no_replicas",
+	NoneHealthy:       "none_healthy",
+	NoneProven:        "none_proven",
+	Behind:            "behind",
+	OtherTimeline:     "other_timeline",
+	UnknownCluster:    "unknown_cluster",
+	TokenAged:         "token_aged",
+	TokenOverflow:     "token_overflow",
+	MarkUnresolved:    "mark_unresolved",
+	ReplicaFailed:     "replica_failed",
+	Canceled:          "canceled",
+}
+
+// Label is the reason's name in metrics: lower case, with underscores.
+func (r Reason) Label() string {
+	if r < reasons && reasonLabels[r] != "" {
+		return reasonLabels[r]
+	}
+	return strings.ReplaceAll(r.String(), " ", "_")
+}
+
+// Fallback reports whether a read that had something to see went to the primary
+// for this reason because no replica qualified.
+func (r Reason) Fallback() bool {
+	switch r {
+	case NoneHealthy, NoneProven, Behind, OtherTimeline, UnknownCluster, TokenAged, TokenOverflow, MarkUnresolved, ReplicaFailed:
+		return true
+	}
+	return false
+}
+
 func (r Reason) String() string {
 	if r < reasons {
 		return reasonNames[r]
@@ -127,6 +174,13 @@ type Decision struct {
 	Lost bool
 	// Waited is the time spent waiting for a replica.
 	Waited time.Duration
+	// Judged says that there was something to see and replicas that might have it.
+	Judged bool
+	// Retries is how often the read was sent again, because the server that it had
+	// been sent to failed or turned out to be behind; Tried is the last of these,
+	// nil if it was the primary.
+	Retries int
+	Tried   *Replica
 }
 
 // Gap is by how many bytes of WAL the position relied on was short of what was

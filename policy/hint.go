@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/session"
@@ -22,6 +23,8 @@ const (
 	ReadYourWrites
 	// Strong is answered by the primary.
 	Strong
+
+	levels
 )
 
 func (l Level) String() string {
@@ -35,6 +38,9 @@ func (l Level) String() string {
 	}
 	return "unset"
 }
+
+// Label is the level's name in metrics: lower case, with underscores.
+func (l Level) Label() string { return strings.ReplaceAll(l.String(), " ", "_") }
 
 // Hint is what a query or a context asks for. It is immutable once it can be
 // seen by a query, but for its sessions.

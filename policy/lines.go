@@ -139,5 +139,9 @@ func (r *Router) askPrimary(ctx context.Context, g *watcher.Group, want token.Po
 	case have.Timeline < want.Timeline:
 		return false, fmt.Errorf("%w: have %s, want %s", ErrStalePrimary, have, want)
 	}
-	return have.Timeline == want.Timeline && have.LSN < want.LSN, nil
+	beyond := have.Timeline == want.Timeline && have.LSN < want.LSN
+	if beyond {
+		r.counters(g).beyond.Add(1)
+	}
+	return beyond, nil
 }

@@ -348,17 +348,14 @@ func TestReasonsHaveNames(t *testing.T) {
 		}
 		seen[name] = true
 	}
+	labels := map[string]bool{}
+	for _, why := range Reasons() {
+		if have := why.Label(); !isLabel(have) || labels[have] || reasonLabels[why] == "" {
+			t.Errorf("%s: have label %q", why, have)
+		}
+		labels[why.Label()] = true
+	}
 	if have := Reason(200).String(); seen[have] || have == "" {
 		t.Errorf("unknown reason: have %q", have)
-	}
-}
-
-func TestCounted(t *testing.T) {
-	r := NewRouter(Settings{})
-	r.Counted(Decision{Reason: Behind})
-	r.Counted(Decision{Reason: Behind})
-	r.Counted(Decision{})
-	if r.Count(Behind) != 2 || r.Count(Undecided) != 1 || r.Count(CaughtUp) != 0 {
-		t.Errorf("have %d, %d, %d", r.Count(Behind), r.Count(Undecided), r.Count(CaughtUp))
 	}
 }

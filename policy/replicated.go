@@ -30,7 +30,8 @@ func (r *Router) WaitReplicated(ctx context.Context, set *Set, s *session.Sessio
 		if behind == nil {
 			return nil
 		}
-		behind.AskBy(lookAt(behind, q.need.Want(), began))
+		at, _ := behind.ExpectedAt(q.need.Want(), mono.Now())
+		behind.AskBy(max(at, again(behind.State().Received, began)))
 		select {
 		case <-changed:
 		case <-ctx.Done():

@@ -33,7 +33,8 @@ type Settings struct {
 // Router makes decisions and counts them. Safe for concurrent use.
 type Router struct {
 	settings atomic.Pointer[Settings]
-	counts   [reasons]atomic.Int64
+	counts   atomic.Pointer[map[*watcher.Group]*counters]
+	recent   atomic.Pointer[recent] // nil: none are remembered
 	Pools    Pools
 }
 
@@ -49,12 +50,6 @@ func NewRouter(s Settings) *Router {
 
 // Settings returns what the router goes by.
 func (r *Router) Settings() *Settings { return r.settings.Load() }
-
-// Count returns how many reads went where they went for the given reason.
-func (r *Router) Count(why Reason) int64 { return r.counts[why].Load() }
-
-// Counted adds a decision that is final to the counters.
-func (r *Router) Counted(d Decision) { r.counts[d.Reason].Add(1) }
 
 // Request is one read that wants a node. It is reused: Reset it before use.
 type Request struct {
@@ -163,6 +158,7 @@ func (r *Router) decideToken(ctx context.Context, q *Request, d *Decision) {
 		r.decideStale(ctx, q, d)
 		return
 	}
+	d.Judged = !q.need.Open
 	if q.MaxStaleness > 0 && !q.bound(ctx) {
 		d.Reason = NoneHealthy
 		return
@@ -220,6 +216,7 @@ func (r *Router) resolveMarks(ctx context.Context, q *Request) bool {
 	for _, ses := range q.Sessions {
 		ses.Advance(q.key, s.Position, s.Begun, false)
 	}
+	r.counters(q.Set.Group).resolved.Add(1)
 	r.readNeed(ctx, q)
 	return !q.need.PrimaryOnly()
 }

@@ -18,7 +18,8 @@ type Replica struct {
 	// a read, so that the read itself may prove that it was fresh enough.
 	Checks bool
 
-	busy atomic.Int64
+	busy  atomic.Int64
+	reads tally
 }
 
 // Busy is how many reads that were sent to the replica have not ended yet.

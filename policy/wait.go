@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
-	"github.com/gorm-ryw/gorm-ryw/token"
-	"github.com/gorm-ryw/gorm-ryw/watcher"
 )
 
 // wait looks for a replica that covers what is to be seen when one is expected to,
@@ -37,7 +35,7 @@ func (r *Router) wait(ctx context.Context, q *Request, d *Decision) {
 		until := q.giveUp
 		switch {
 		case !check:
-			q.ask(rep, next)
+			q.ask(rep, next, now)
 		case next <= now:
 			d.rely(rep, rep.Node.State(), Checked)
 			d.Waited = q.waited(timer)
@@ -75,40 +73,45 @@ func (q *Request) waited(timer *time.Timer) time.Duration {
 // soonest returns the replica that is expected first to cover what is to be seen, and
 // when it is worth to look.
 func (q *Request) soonest(now mono.Instant) (soonest *Replica, next mono.Instant) {
+	var looked mono.Instant
+	for _, rep := range q.Set.Replicas {
+		looked = max(looked, rep.Node.State().Received)
+	}
 	offset := rand.IntN(len(q.Set.Replicas))
 	for i := range q.Set.Replicas {
 		rep := q.Set.Replicas[(i+offset)%len(q.Set.Replicas)]
 		if rep == q.Exclude || !q.mayCover(rep.Node.State()) {
 			continue
 		}
-		at := max(now, lookAt(rep.Node, q.need.Want(), q.began))
-		if soonest == nil || at < next {
+		at, known := rep.Node.ExpectedAt(q.need.Want(), now)
+		if known {
+			at = max(at, again(looked, q.began)) // one of several at a time
+		}
+		if at = max(at, now); soonest == nil || at < next {
 			soonest, next = rep, at
 		}
 	}
 	return soonest, next
 }
 
-// lookAt is when it is worth to look whether a node has come to a position, for
-// somebody who has waited since began: at once, if its last answer tells nothing. One
-// that should have been there by then is looked at again after a while that grows.
-func lookAt(n *watcher.Node, want token.Position, began mono.Instant) mono.Instant {
-	at, known := n.ExpectedAt(want)
-	if asked := n.State().Received; known && asked > began {
-		at = max(at, asked.Add(max(lookAgain, asked.Sub(began)/4)))
+// again is when it is worth to look once more for somebody who has waited since began
+// and has looked in vain: after a while that grows. Zero if nobody has looked since.
+func again(looked, began mono.Instant) mono.Instant {
+	if looked <= began {
+		return 0
 	}
-	return at
+	return looked.Add(max(lookAgain, looked.Sub(began)/4))
 }
 
 // ask has the replica that is expected first asked then. One of which nothing is known
 // is asked together with all others of its kind: it may not answer.
-func (q *Request) ask(first *Replica, at mono.Instant) {
+func (q *Request) ask(first *Replica, at, now mono.Instant) {
 	first.Node.AskBy(at)
-	if _, known := first.Node.ExpectedAt(q.need.Want()); known {
+	if _, known := first.Node.ExpectedAt(q.need.Want(), now); known {
 		return
 	}
 	for _, rep := range q.Set.Replicas {
-		if _, known := rep.Node.ExpectedAt(q.need.Want()); !known && rep != q.Exclude && q.mayCover(rep.Node.State()) {
+		if _, known := rep.Node.ExpectedAt(q.need.Want(), now); !known && rep != q.Exclude && q.mayCover(rep.Node.State()) {
 			rep.Node.AskBy(at)
 		}
 	}

@@ -15,6 +15,7 @@ type Middleware struct {
 	cfg   Config
 	now   func() time.Time
 	stats counters
+	owed  owed
 }
 
 type counters struct{ requests, missing, invalid, refused, sent, ahead, late, storeFailed atomic.Int64 }

@@ -17,6 +17,10 @@ import (
 //
 // A key without texts is a missing token, whether it was never there, has expired or
 // was lost. With MissingStrong, the loss of a store is never a stale read.
+//
+// What could not be put is remembered in the process, which has its own requests under
+// the key see it, and puts it when the store is back. Until then only other processes
+// that reach the store all the same do not know of it.
 type Store interface {
 	// Load returns the texts under a key in any order, none if there are none.
 	Load(ctx context.Context, key string) ([]string, error)
@@ -31,7 +35,8 @@ const DefaultStoreTimeout = 200 * time.Millisecond
 // stored is what a request has to do with a store. The zero value is nothing.
 type stored struct {
 	key   string
-	texts []string // as loaded, and then as put
+	texts []string    // as loaded, and then as put
+	owed  token.Token // what earlier requests could not put
 }
 
 // load reads what the store has for a request: once, however many queries it makes.
@@ -41,6 +46,10 @@ func (m *Middleware) load(r *http.Request, in *received) {
 	}
 	if in.stored.key = m.cfg.StoreKey(r); in.stored.key == "" {
 		return
+	}
+	if t, ok := m.owed.of(in.stored.key); ok {
+		in.add(t, nil)
+		in.stored.owed = t
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), m.cfg.StoreTimeout)
 	defer cancel()
@@ -64,17 +73,32 @@ func (m *Middleware) load(r *http.Request, in *received) {
 // put writes back what the session did. The client's own going away is no reason
 // not to.
 func (m *Middleware) put(r *http.Request, in *received, did session.Changes) {
-	if in.stored.key == "" || !did.Wrote && !did.Read && !did.Open {
+	at := &in.stored
+	if at.key == "" || !did.Wrote && !did.Read && !did.Open && at.owed.IsZero() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), m.cfg.StoreTimeout)
+	ctx := context.WithoutCancel(r.Context())
+	t := withOpen(did)
+	text := t.String()
+	if !m.putText(ctx, at.key, text, at.texts) {
+		m.owed.add(at.key, t)
+		return
+	}
+	m.owed.settle(at.key, at.owed)
+	at.texts, at.owed = []string{text}, token.Token{}
+	if key, t, ok := m.owed.any(); ok && m.putText(ctx, key, t.String(), nil) { // the store is back
+		m.owed.settle(key, t)
+	}
+}
+
+func (m *Middleware) putText(ctx context.Context, key, text string, includes []string) (ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.StoreTimeout)
 	defer cancel()
-	text := withOpen(did).String()
-	if err := m.cfg.Store.Put(ctx, in.stored.key, text, in.stored.texts); err != nil {
+	if err := m.cfg.Store.Put(ctx, key, text, includes); err != nil {
 		m.stats.storeFailed.Add(1)
-		return
+		return false
 	}
-	in.stored.texts = []string{text}
+	return true
 }
 
 // MemoryStore is a Store for one process. Made by NewMemoryStore.

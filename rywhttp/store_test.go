@@ -226,3 +226,59 @@ func TestMemoryStoreForgets(t *testing.T) {
 		t.Errorf("have %d keys, want those gone whose time is over", len(s.keys))
 	}
 }
+
+// A store that was down while a user wrote does not know of it. The process does, and
+// tells the store when it is back.
+func TestWhatAStoreCouldNotTakeIsOwed(t *testing.T) {
+	store := &texts{Store: NewMemoryStore(0, 0)}
+	m := byUser(t, store, Config{NoHeader: true, NoCookies: true})
+	write := func(user string, lsn uint64) {
+		call(wrap(t, m, func(_ http.ResponseWriter, _ *http.Request, s *session.Session) { wrote(s, lsn) }), as(user))
+	}
+	look := func(m *Middleware, user string) (tok token.Token) {
+		call(wrap(t, m, func(_ http.ResponseWriter, _ *http.Request, s *session.Session) { tok = s.Token() }), as(user))
+		return tok
+	}
+	write("ann", 50) // so that her key is there
+	write("bob", 60)
+	store.err = errors.New("down")
+	write("ann", 77)
+	write("bob", 88)
+	if have := m.Stats().StoreFailed; have != 4 {
+		t.Errorf("failures: have %d, want 4", have)
+	}
+	store.err = nil
+	wantWrite(t, look(m, "ann"), 77) // reads nothing, and settles what is owed: hers, and with it another's
+	other := byUser(t, store, Config{NoHeader: true, NoCookies: true})
+	wantWrite(t, look(other, "ann"), 77)
+	wantWrite(t, look(other, "bob"), 88)
+	puts := store.puts
+	if wantWrite(t, look(m, "ann"), 77); store.puts != puts {
+		t.Error("put again what was settled")
+	}
+}
+
+func TestOwedIsBounded(t *testing.T) {
+	var o owed
+	for i := range maxOwed + 10 {
+		o.add(fmt.Sprint(i), token.FromLSN(1))
+	}
+	if have := len(o.tokens); have != maxOwed {
+		t.Errorf("have %d keys, want %d", have, maxOwed)
+	}
+}
+
+// What was added while a put was under way is still owed.
+func TestOwedIsSettledByWhatWasPut(t *testing.T) {
+	var o owed
+	o.add("ann", token.FromLSN(4))
+	o.add("ann", token.FromLSN(5))
+	o.settle("ann", token.FromLSN(4))
+	if _, ok := o.of("ann"); !ok {
+		t.Error("settled by less")
+	}
+	o.settle("ann", token.FromLSN(5))
+	if _, ok := o.of("ann"); ok {
+		t.Error("not settled")
+	}
+}

@@ -16,6 +16,16 @@
 //
 // Instrumentation sends headers to everybody it calls. A token is no secret; where it
 // should not go, neither should the trace.
+//
+// # Metrics and spans
+//
+// [Instrument] exports what the plugin counts, and says on each statement's span where
+// it went and why:
+//
+//	tel, err := rywotel.Instrument(db, ryw, rywotel.Options{})
+//	defer tel.Close()
+//
+// The names are in docs/metrics.md.
 package rywotel
 
 import (

@@ -95,7 +95,7 @@ func (s *server) query(b *pgproto3.Backend, text string, status byte) byte {
 	switch {
 	case strings.Contains(text, "pg_control_system"):
 		s.calls = append(s.calls, "sample")
-		row(b, "0", fmt.Sprint(s.lsn), "1", "0", "4711", fmt.Sprint(pidOfServer), "1.5", "2.5", "3.5", "8192", "16777216")
+		row(b, "0", fmt.Sprint(s.lsn), "1", "0", "4711", fmt.Sprint(pidOfServer), "1.5", "2.5", "3.5", "8192", "16777216", "0")
 		return status
 	case text == watcher.CaptureSQL:
 		s.calls = append(s.calls, "capture")

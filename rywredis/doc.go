@@ -16,7 +16,9 @@
 // A Load that fails, and a key that is not there (expired, evicted, lost in a
 // failover, flushed), is a missing token: with rywhttp.MissingStrong, the default, the
 // request reads what is current. Loss costs reads on the primary, never a stale read.
-// What no reader can know of is the loss of a Put alone: one that failed, or that
-// Redis acknowledged and then lost in a failover, while what was under the key before
-// is still there. Clients that keep their header or cookies are covered all the same.
+// A Put that failed is owed: the process of that request knows of it, and puts it when
+// Redis is back. What nobody can know of is a Put that Redis acknowledged and then lost
+// in a failover while what was under the key before is still there, and one that is
+// owed by a process that ended, or alone cannot reach Redis. Clients that keep their
+// header or cookies are covered all the same.
 package rywredis

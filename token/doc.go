@@ -40,7 +40,8 @@
 // difference, and no constraint is ever lost. For each key the larger Write and
 // the larger Floor stay, by timeline first. The highest write of an older timeline
 // stays as Former until it was compared with the point where its timeline was
-// left. Marks (there is something, but its position is not known) add up, and the
+// left; there is one Former, and with writes of several older timelines it says that
+// something on the oldest of them may be lost. Marks (there is something, but its position is not known) add up, and the
 // later time of minting stays. Only Replace takes anything away: it is for
 // whoever has resolved a mark or judged a Former.
 //

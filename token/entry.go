@@ -16,7 +16,8 @@ type Entry struct {
 	Floor Position
 	// Former is the highest write position on an older timeline than Write's. It
 	// is kept until somebody has compared it with the point where that timeline
-	// was left: beyond it the write may be lost. A bare position is kept here in
+	// was left: beyond it the write may be lost. Of several older timelines it is
+	// the end of all positions of the oldest, which no such point covers. A bare position is kept here in
 	// preference to any other, as its LSN may belong to Write's timeline and so
 	// must still be reached. Zero means none.
 	Former Position

@@ -19,10 +19,15 @@ func TestMergeOneCluster(t *testing.T) {
 			Entry{Write: at(2, 4)},
 			Entry{Write: at(2, 4), Former: at(1, 9)},
 		},
-		"highest of the older timelines": {
+		"two older timelines": {
 			Entry{Write: at(3, 4), Former: at(1, 9)},
 			Entry{Write: at(2, 5)},
-			Entry{Write: at(3, 4), Former: at(2, 5)},
+			Entry{Write: at(3, 4), Former: at(1, maxLSN)},
+		},
+		"highest of one older timeline": {
+			Entry{Write: at(3, 4), Former: at(2, 9)},
+			Entry{Write: at(2, 5)},
+			Entry{Write: at(3, 4), Former: at(2, 9)},
 		},
 		"a floor is no write": {
 			Entry{Write: at(1, 9)},
@@ -163,7 +168,8 @@ func keepsFormer(cluster Key, kept, e Entry, m Token) bool {
 	case bare.IsBare():
 		return kept.Wrote && !resolvedTooEarly
 	default:
-		return kept.Wrote || kept.Former.IsBare() || kept.Former.Compare(e.Former) >= 0
+		return kept.Wrote || kept.Former.IsBare() || kept.Former.Compare(e.Former) >= 0 ||
+			kept.Former.Timeline < e.Former.Timeline && kept.Former.LSN == maxLSN
 	}
 }
 

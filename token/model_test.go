@@ -59,21 +59,27 @@ func modelEntry(same []Entry, crowded bool) Entry {
 }
 
 // modelFormer is the highest bare position on an older timeline, or else the
-// highest position there.
+// highest position there; of several such timelines, the last one of the oldest.
 func modelFormer(written []Position, timeline uint32) Position {
-	var bare, older Position
+	var bare Position
+	older := map[uint32]Position{}
 	for _, p := range written {
-		if p.Timeline < timeline && p.IsBare() {
+		switch {
+		case p.Timeline >= timeline || p.IsZero():
+		case p.IsBare():
 			bare = bare.Max(p)
-		}
-		if p.Timeline < timeline {
-			older = older.Max(p)
+		default:
+			older[p.Timeline] = older[p.Timeline].Max(p)
 		}
 	}
-	if !bare.IsZero() {
+	oldest := slices.Sorted(maps.Keys(older))
+	switch {
+	case !bare.IsZero() || len(oldest) == 0:
 		return bare
+	case len(oldest) == 1:
+		return older[oldest[0]]
 	}
-	return older
+	return at(oldest[0], maxLSN)
 }
 
 // However entries are spread over tokens, and in whatever order and grouping

@@ -106,13 +106,16 @@ func (w writes) add(p Position) writes {
 	return w
 }
 
+// preferFormer makes one of two. Those of two timelines have room as one that is
+// beyond any end of the older timeline: whichever was lost stays possibly lost.
 func preferFormer(a, b Position) Position {
 	switch {
 	case a.IsZero() || b.IsBare() && !a.IsBare():
 		return b
 	case b.IsZero() || a.IsBare() && !b.IsBare():
 		return a
-	default:
+	case a.Timeline == b.Timeline:
 		return a.Max(b)
 	}
+	return Position{Timeline: min(a.Timeline, b.Timeline), LSN: maxLSN}
 }

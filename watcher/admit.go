@@ -13,9 +13,18 @@ import (
 // be to the server, and to the life of it, that the watcher's positions are of.
 var ErrNotAdmitted = errors.New("connection is not proven to be to the watched server")
 
-// admitTimeout bounds how long Admit waits for a standby that was restarted to
-// replay what it had replayed before.
-const admitTimeout = 5 * time.Second
+// admitTimeout bounds Admit. Whoever waits for a connection has other servers to go
+// to.
+const admitTimeout = time.Second
+
+// The pauses between two looks at a standby that was restarted and has not replayed
+// yet what it had replayed before: each is twice the one before, and there is none
+// beyond the last. Looking more often takes from the replay what it needs, where many
+// connections wait.
+const (
+	firstAdmitPause = 10 * time.Millisecond
+	lastAdmitPause  = 160 * time.Millisecond
+)
 
 // Admit checks a connection that was just opened for the application. After nil,
 // whatever position was ever published for the node holds on that connection
@@ -23,8 +32,9 @@ const admitTimeout = 5 * time.Second
 // Otherwise the connection must be closed.
 //
 // A standby that crashed accepts connections before it is back at its old
-// position; Admit waits for it, and for the watcher to find the new incarnation,
-// until ctx ends or five seconds passed.
+// position; Admit waits for it, and for the watcher to find the new incarnation, for
+// some 300 ms: the server is known by then not to be what it was, and reads go to
+// others until it is.
 //
 // A node whose pool serves no token reads is not checked.
 func (n *Node) Admit(ctx context.Context, conn *pgx.Conn) error {
@@ -49,7 +59,7 @@ func (n *Node) prove(ctx context.Context, conn *pgx.Conn, p *Probe) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, admitTimeout,
 		fmt.Errorf("admission timeout of %s passed", admitTimeout))
 	defer cancel()
-	for others := 0; ; {
+	for others, rest := 0, firstAdmitPause; ; {
 		before := p.Last().Incarnation
 		s, err := p.Take(ctx)
 		switch {
@@ -62,6 +72,9 @@ func (n *Node) prove(ctx context.Context, conn *pgx.Conn, p *Probe) error {
 			// on a connection that it had opened for that.
 			return n.distrust("several servers answer at this address")
 		case n.admits(conn, s):
+			if !n.State().Healthy {
+				n.Publish(s) // it is back, which the watcher may find out much later
+			}
 			return nil
 		}
 		seen, err := n.Sample(ctx)
@@ -73,9 +86,13 @@ func (n *Node) prove(ctx context.Context, conn *pgx.Conn, p *Probe) error {
 			n.epoch.Add(1) // ask again on a new connection
 			continue
 		}
-		if err := n.awaitChange(ctx, s); err != nil {
+		if rest > lastAdmitPause {
+			return n.notAdmitted(s, errNotBack)
+		}
+		if err := n.rest(ctx, s, rest); err != nil {
 			return err
 		}
+		rest *= 2
 	}
 }
 
@@ -106,6 +123,7 @@ func (n *Node) admits(conn *pgx.Conn, s Sample) bool {
 // distrust keeps the node from serving token reads for good.
 func (n *Node) distrust(why string) error {
 	if n.untrusted.CompareAndSwap(nil, &why) {
+		n.group.notify(Event{Kind: Refused, Node: n, Reason: why})
 		n.group.update(n, func(old *State) *State {
 			if old.Incarnation == 0 {
 				return old
@@ -116,16 +134,20 @@ func (n *Node) distrust(why string) error {
 	return fmt.Errorf("admit connection to %s: %w: %s", n.Name(), ErrNotAdmitted, why)
 }
 
-func (n *Node) awaitChange(ctx context.Context, s Sample) error {
-	timer := time.NewTimer(firstBackoff)
+var errNotBack = errors.New("it was restarted, and is not back where it was")
+
+func (n *Node) notAdmitted(s Sample, why error) error {
+	return fmt.Errorf("admit connection to %s: %w: at %s, want %s (%w)",
+		n.Name(), ErrNotAdmitted, s.Position, n.State().High, why)
+}
+
+func (n *Node) rest(ctx context.Context, s Sample, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-n.group.Changed():
 	case <-timer.C:
+		return nil
 	case <-ctx.Done():
-		st := n.State()
-		return fmt.Errorf("admit connection to %s: %w: at %s, want %s (%w)",
-			n.Name(), ErrNotAdmitted, s.Position, st.High, context.Cause(ctx))
+		return n.notAdmitted(s, context.Cause(ctx))
 	}
-	return nil
 }

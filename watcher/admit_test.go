@@ -114,8 +114,37 @@ func TestAdmitSaysHaveAndWantWhenItsTimeIsUp(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "pool gave up") {
 		t.Errorf("have %v, want the context's cause", err)
 	}
-	err = n.awaitChange(ctx, Sample{Position: at(1, 500)})
+	err = n.rest(ctx, Sample{Position: at(1, 500)}, time.Hour)
 	wantRefused(t, n, conn, err, "at 1:0/1F4, want 1:0/384")
+	if n.untrusted.Load() != nil {
+		t.Error("a standby that is slow is not distrusted for that")
+	}
+}
+
+// Whoever waits for a connection is not kept for as long as the replay takes, and
+// does not keep the server from it by asking without pause.
+func TestAdmitGivesUpOnAStandbyThatIsNotBack(t *testing.T) {
+	c := newCluster(t, quiet)
+	n, s := c.standby(900)
+	s.Crash(func(st *fakepg.State) { st.LSN = 500 })
+	before, began := s.Queries(), time.Now()
+	const pools = 8
+	refused := make(chan error, pools)
+	for range pools {
+		conn := s.Connect()
+		go func() { refused <- c.admit(n, conn) }()
+	}
+	for range pools {
+		if err := <-refused; !errors.Is(err, ErrNotAdmitted) || !strings.Contains(err.Error(), "at 1:0/1F4, want 1:0/384") {
+			t.Errorf("have %v, want where it is", err)
+		}
+	}
+	if took := time.Since(began); took > patience/2 {
+		t.Errorf("refused after %s", took)
+	}
+	if have, most := s.Queries()-before, 2*7*pools; have > most {
+		t.Errorf("have %d queries, want %d or fewer", have, most)
+	}
 	if n.untrusted.Load() != nil {
 		t.Error("a standby that is slow is not distrusted for that")
 	}

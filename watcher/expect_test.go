@@ -42,7 +42,7 @@ func TestExpectedAt(t *testing.T) {
 		"all that is remembered behind":        {1, 1000, 90 * ms},
 	} {
 		now := mono.Now()
-		have, known := line(t, now, c.replica).ExpectedAt(at(1, c.want))
+		have, known := line(t, now, c.replica).ExpectedAt(at(1, c.want), now+1)
 		if !known || have != now+c.in {
 			t.Errorf("%s: have %s from now (known %v), want %s", name, have.Sub(now), known, time.Duration(c.in))
 		}
@@ -51,32 +51,53 @@ func TestExpectedAt(t *testing.T) {
 
 // What the primary was not seen at yet it cannot have passed long ago.
 func TestExpectedAtBeyondWhatIsKnown(t *testing.T) {
-	begun := mono.Now()
-	have, known := line(t, begun, 700).ExpectedAt(at(1, 1001))
-	if after := mono.Now(); !known || have < begun+20*ms || have > after+20*ms {
-		t.Errorf("have %s from now, want 20ms", have.Sub(begun))
+	now := mono.Now()
+	if have, known := line(t, now, 700).ExpectedAt(at(1, 1001), now+5*ms); !known || have != now+25*ms {
+		t.Errorf("have %s from now, want 25ms", have.Sub(now))
 	}
 	// A bare position counts on the primary's timeline, another timeline is not known.
-	if have, _ := line(t, begun, 700).ExpectedAt(at(0, 1000)); have != begun+20*ms {
-		t.Errorf("bare: have %s from now", have.Sub(begun))
+	if have, _ := line(t, now, 700).ExpectedAt(at(0, 1000), now+5*ms); have != now+20*ms {
+		t.Errorf("bare: have %s from now", have.Sub(now))
 	}
 }
 
 func TestNothingIsExpected(t *testing.T) {
 	now := mono.Now()
 	n := line(t, now-30*ms, 700)
-	if _, known := n.ExpectedAt(at(1, 1000)); known {
+	if _, known := n.ExpectedAt(at(1, 1000), now); known {
 		t.Error("known by an answer of 30 ms ago")
 	}
 	n = line(t, now, 700)
 	paused := *n.State()
 	paused.Paused = true
 	n.state.Store(&paused)
-	if have, known := n.ExpectedAt(at(1, 1000)); !known || have != Never {
+	if have, known := n.ExpectedAt(at(1, 1000), now); !known || have != Never {
 		t.Errorf("paused: have %d, want never", have)
 	}
 	n.state.Store(&State{Failed: true})
-	if _, known := n.ExpectedAt(at(1, 1000)); known {
+	if _, known := n.ExpectedAt(at(1, 1000), now); known {
 		t.Error("known of a node that failed")
 	}
+}
+
+// A sample that happens to be of just before a write says nothing of the lag, one of
+// just behind it does.
+func TestPaceIsKeptWhileNothingContradicts(t *testing.T) {
+	now := mono.Now()
+	n := line(t, now, 700) // lacks what was written 20 ms ago
+	expect := func(replica uint64, asked mono.Instant, in mono.Instant) {
+		t.Helper()
+		st := *n.State()
+		st.Position, st.Begun, st.Received = at(1, replica), asked, asked
+		n.state.Store(&st)
+		if have, known := n.ExpectedAt(at(1, 1000), asked); !known || have != now+in {
+			t.Errorf("at %d: have %s from then, want %s", replica, have.Sub(now), time.Duration(in))
+		}
+	}
+	expect(700, now, 20*ms)
+	expect(800, now+ms, 20*ms)   // lacks what was 10 ms before, had what was 20 ms before
+	expect(900, now+3*ms, 13*ms) // had what was 10 ms before: it cannot be 20 ms behind
+	expect(1000, now+3*ms, 3*ms) // it is there
+	expect(700, now+5*ms, 25*ms)
+	expect(900, now+ms+mono.Instant(paceLife), mono.Instant(paceLife)+ms)
 }

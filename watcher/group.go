@@ -26,6 +26,9 @@ type Config struct {
 	ProbeTimeout time.Duration
 	// Name tells clusters with the same system identifier apart; usually empty.
 	Name string
+	// Notify is told of events, in the order in which they happen and while the
+	// group is locked: it must neither wait nor call the watcher. Nil: nobody is.
+	Notify func(Event)
 }
 
 func (c Config) withDefaults() Config {
@@ -127,6 +130,7 @@ func (g *Group) update(n *Node, next func(old *State) *State) {
 	old := n.state.Load()
 	st := next(old)
 	n.state.Store(st)
+	g.notifyChange(n, old, st)
 	if n.role == Primary && st != old {
 		g.primaryPublished(old, st)
 	}
@@ -140,7 +144,13 @@ func (g *Group) update(n *Node, next func(old *State) *State) {
 func (g *Group) raise(timeline uint32) {
 	for {
 		known := g.timeline.Load()
-		if timeline <= known || g.timeline.CompareAndSwap(known, timeline) {
+		if timeline <= known {
+			return
+		}
+		if g.timeline.CompareAndSwap(known, timeline) {
+			if known != 0 {
+				g.notify(Event{Kind: Promoted, Node: g.Primary, OldTimeline: known, NewTimeline: timeline})
+			}
 			return
 		}
 	}
@@ -160,14 +170,17 @@ func (g *Group) primaryPublished(old, st *State) {
 	}
 	news := !old.Healthy || old.System != st.System || old.Position.Timeline != st.Position.Timeline
 	for _, r := range g.replicas {
-		rs := r.state.Load()
-		if rs.Incarnation == 0 { // nothing is known
+		before := r.state.Load()
+		if before.Incarnation == 0 { // nothing is known
 			continue
 		}
+		rs := before
 		if news {
 			rs = r.judge(rs.Sample, rs)
 		}
-		r.state.Store(rs.compare(st.Sample))
+		rs = rs.compare(st.Sample)
+		r.state.Store(rs)
+		g.notifyChange(r, before, rs)
 	}
 }
 

@@ -154,7 +154,7 @@ func (c *cluster) finished(b *batch) (Sample, error) {
 // join is Node.join, which must not fail.
 func (c *cluster) join(n *Node) *batch {
 	c.t.Helper()
-	b, err := n.join()
+	b, _, err := n.join()
 	if err != nil {
 		c.t.Fatalf("join the next sample: %v", err)
 	}

@@ -52,6 +52,7 @@ type Node struct {
 	epoch     atomic.Int32           // connections opened in an earlier epoch are given up
 	lives     atomic.Int64           // how often another life of a server was published
 	life      token.Incarnation      // the last of them; protected by group.mu
+	pace      pace                   // protected by group.mu
 
 	mu      sync.Mutex // protects everything down to lastErr
 	next    *batch     // the position query that callers may still join
@@ -99,6 +100,9 @@ func (n *Node) Name() string { return *n.name.Load() }
 // Rename gives the node a name that only its first connection could tell.
 func (n *Node) Rename(name string) { n.name.Store(&name) }
 
+// IsPrimary reports whether the node is used as a primary.
+func (n *Node) IsPrimary() bool { return n.role == Primary }
+
 // Group is the cluster the node belongs to.
 func (n *Node) Group() *Group { return n.group }
 
@@ -115,37 +119,46 @@ func (n *Node) Counters() (queries, calls int64) { return n.samples.Load(), n.jo
 // ctx's cause, ErrClosed, or what went wrong with the query, which is shared
 // with everyone who joined it.
 func (n *Node) Sample(ctx context.Context) (Sample, error) {
-	b, err := n.join()
+	s, _, err := n.SampleShared(ctx)
+	return s, err
+}
+
+// SampleShared is Sample and reports whether the query was another call's, which this
+// one joined.
+func (n *Node) SampleShared(ctx context.Context) (s Sample, shared bool, err error) {
+	b, shared, err := n.join()
 	if err != nil {
-		return Sample{}, err
+		return Sample{}, false, err
 	}
 	select {
 	case <-b.done:
-		return b.sample, b.err
+		return b.sample, shared, b.err
 	case <-ctx.Done():
-		return Sample{}, fmt.Errorf("position of %s: %w", n.Name(), context.Cause(ctx))
+		return Sample{}, shared, fmt.Errorf("position of %s: %w", n.Name(), context.Cause(ctx))
 	}
 }
 
-func (n *Node) join() (*batch, error) {
+// join returns the query that begins next, and whether somebody waits for it already.
+func (n *Node) join() (b *batch, shared bool, err error) {
 	n.joined.Add(1)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {
-		return nil, fmt.Errorf("position of %s: %w", n.Name(), ErrClosed)
+		return nil, false, fmt.Errorf("position of %s: %w", n.Name(), ErrClosed)
 	}
 	n.startLocked()
-	if n.next == nil {
-		if mono.Now() < n.retryAt {
-			return nil, n.lastErr
-		}
-		n.next = &batch{done: make(chan struct{})}
-		select {
-		case n.wake <- struct{}{}:
-		default: // a lane will look anyway
-		}
+	if n.next != nil {
+		return n.next, true, nil
 	}
-	return n.next, nil
+	if mono.Now() < n.retryAt {
+		return nil, false, n.lastErr
+	}
+	n.next = &batch{done: make(chan struct{})}
+	select {
+	case n.wake <- struct{}{}:
+	default: // a lane will look anyway
+	}
+	return n.next, false, nil
 }
 
 // Start begins to probe in the background. Without it, probing begins with the
@@ -344,9 +357,20 @@ func (n *Node) prober() {
 		n.wanted.Store(0) // before the question begins
 		last = mono.Now()
 		_, _ = n.Sample(n.ctx) // published, with its error
-		idle = mono.Now().Add(jitter(n.group.cfg.IdleInterval))
+		idle = n.nextIdle()
 		timer.Reset(n.due(last, idle).Sub(mono.Now()))
 	}
+}
+
+// nextIdle is when to ask next if nobody waits: one that failed, as soon as it may be.
+func (n *Node) nextIdle() mono.Instant {
+	next := mono.Now().Add(jitter(n.group.cfg.IdleInterval))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.retryAt != 0 {
+		next = min(next, n.retryAt)
+	}
+	return next
 }
 
 // due is when the prober has to ask next.

@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -10,11 +11,11 @@ import (
 
 func TestDefaults(t *testing.T) {
 	want := Config{IdleInterval: time.Second, WaitInterval: time.Millisecond, ProbeTimeout: time.Second}
-	if have := (Config{}).withDefaults(); have != want {
+	if have := (Config{}).withDefaults(); !reflect.DeepEqual(have, want) {
 		t.Errorf("have %+v, want %+v", have, want)
 	}
 	set := Config{IdleInterval: 1, WaitInterval: 2, ProbeTimeout: 3, Name: "x"}
-	if have := set.withDefaults(); have != set {
+	if have := set.withDefaults(); !reflect.DeepEqual(have, set) {
 		t.Errorf("have %+v, want %+v", have, set)
 	}
 }

@@ -14,6 +14,8 @@ type Values struct {
 	Record  any // *callbacks.Record of the statement this context belongs to
 	Unit    any // *callbacks.unit that the driver is to tell
 	Begin   any // *policy.Hint for a transaction that is begun with the context
+	Explain any // func(*gorm.DB) that is told of each statement
+	Here    any // *policy.Decision of a statement that stays in its transaction
 }
 
 // Key is the context key of *Values. It is exported within the module for types

@@ -119,7 +119,7 @@ func openRYW(o *Orders) (app, error) {
 		return nil, err
 	}
 	a := &rywApp{db: db, pool: pool}
-	cfg := rywplugin.Config{Replicas: dialectors(o), Logger: slog.New(slog.DiscardHandler)}
+	cfg := rywplugin.Config{Replicas: dialectors(o), ProbeInterval: o.Probe, Logger: slog.New(slog.DiscardHandler)}
 	if o.Strict {
 		cfg.Monotonic = rywplugin.MonotonicStrict
 	}
@@ -127,31 +127,37 @@ func openRYW(o *Orders) (app, error) {
 	if err := db.Use(a.ryw); err != nil {
 		return nil, errors.Join(err, a.close())
 	}
-	return a, keepIdle(db)
+	return a, sizePools(db, o.Connections)
 }
 
-// keepIdle sizes all pools for the threads of a worker: by default only two
+// sizePools sizes all pools for the threads of a worker: by default only two
 // connections of each are kept, and the others opened anew for each operation.
-func keepIdle(db *gorm.DB) error {
+func sizePools(db *gorm.DB, connections int) error {
 	dr, ok := db.Plugins["gorm:db_resolver"].(*dbresolver.DBResolver)
 	if !ok {
 		return errors.New("dbresolver is not registered")
 	}
 	return dr.Call(func(pool gorm.ConnPool) error {
-		switch p := pool.(type) {
-		case interface{ SetMaxIdleConns(int) }:
-			p.SetMaxIdleConns(2 * threads)
-		case gorm.GetDBConnector:
-			db, err := p.GetDBConn()
+		p, ok := pool.(sizer)
+		if c, wrapped := pool.(gorm.GetDBConnector); !ok && wrapped {
+			db, err := c.GetDBConn()
 			if err != nil {
 				return err
 			}
-			db.SetMaxIdleConns(2 * threads)
-		default:
+			p, ok = db, true
+		}
+		if !ok {
 			return fmt.Errorf("pool is %T", pool)
 		}
+		p.SetMaxIdleConns(2 * threads)
+		p.SetMaxOpenConns(connections)
 		return nil
 	})
+}
+
+type sizer interface {
+	SetMaxIdleConns(n int)
+	SetMaxOpenConns(n int)
 }
 
 func (a *rywApp) observe(b *bearer, text string) error { return b.observe(text) }

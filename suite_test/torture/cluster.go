@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/rywtest"
 	"github.com/gorm-ryw/gorm-ryw/rywtest/proxy"
@@ -20,9 +21,9 @@ const replicas = 3
 // missed; checkpoints, and with them proofs of the timeline, come often; a link
 // that went silent is given up within seconds.
 var settings = map[string]string{
-	"wal_keep_size":               "384MB",
+	"wal_keep_size":               "192MB", // all of which a server that is rewound fetches
 	"min_wal_size":                "80MB",
-	"max_wal_size":                "512MB",
+	"max_wal_size":                "256MB",
 	"checkpoint_timeout":          "30s",
 	"max_connections":             "300",
 	"shared_buffers":              "32MB",
@@ -45,9 +46,11 @@ type site struct {
 }
 
 // openSite starts the cluster, the network and the table of keys. The site must
-// be closed.
-func openSite(ctx context.Context, keys int64) (*site, error) {
-	c, err := rywtest.Start(ctx, rywtest.Options{Replicas: replicas, Settings: settings, Backend: rywtest.Local})
+// be closed. The standbys have further settings of their own.
+func openSite(ctx context.Context, keys int64, ofStandbys map[string]string) (*site, error) {
+	c, err := rywtest.Start(ctx, rywtest.Options{
+		Replicas: replicas, Settings: settings, ReplicaSettings: ofStandbys, Backend: rywtest.Local,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -72,10 +75,13 @@ func (s *site) connect() (err error) {
 	return err
 }
 
-// prepare makes the table and has the standbys follow through the proxies.
+// prepare makes the table, with a record of the writes that a server took, and has the standbys follow through the proxies.
 func (s *site) prepare(ctx context.Context, keys int64) error {
 	err := s.exec(ctx, s.Primary(),
 		"create table items (id bigint primary key, v bigint not null) with (fillfactor = 50)",
+		"create table taken (id bigint, v bigint, at timestamptz default clock_timestamp())",
+		"create function take() returns trigger language plpgsql as 'begin insert into taken values (new.id, new.v); return null; end'",
+		"create trigger take after update on items for each row execute function take()",
 		fmt.Sprintf("insert into items select id, 0 from generate_series(1, %d) id", keys))
 	for _, r := range s.Replicas() {
 		err = errors.Join(err, s.reroute(ctx, r))
@@ -135,11 +141,13 @@ func (s *site) standbys() []*rywtest.Server {
 	return list
 }
 
-// leadTo has everything that wants a primary led to this one. Connections there
-// are and what they held back are gone.
-func (s *site) leadTo(primary *rywtest.Server) {
+// leadTo has everything that wants a primary led to this one, but for one standby,
+// or none. Connections there are and what they held back are gone.
+func (s *site) leadTo(primary, but *rywtest.Server) {
 	for _, p := range append(s.upstreamsOf(s.Servers()...), s.moving) {
-		p.SetTarget(addr(primary))
+		if but == nil || p != s.upstreams[but] {
+			p.SetTarget(addr(primary))
+		}
 		p.CutAll()
 		p.Heal()
 	}
@@ -179,8 +187,11 @@ func (s *site) primaryDSN(endpoint string) string {
 	return dsn(strings.Join(hosts, ","), "&target_session_attrs=read-write")
 }
 
+// connectTimeout is how long a worker's connection may take to be opened.
+const connectTimeout = 3 * time.Second
+
 func dsn(hosts, more string) string {
-	return "postgres://postgres@" + hosts + "/postgres?sslmode=disable&connect_timeout=3" + more
+	return fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&connect_timeout=%d%s", hosts, int(connectTimeout.Seconds()), more)
 }
 
 func addr(s *rywtest.Server) string { return net.JoinHostPort(s.Host(), strconv.Itoa(s.Port())) }

@@ -39,7 +39,7 @@ func openControl(o *Orders) (app, error) {
 	if err := db.Use(dbresolver.Register(dbresolver.Config{Replicas: dialectors(o)})); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	if err := keepIdle(db); err != nil {
+	if err := sizePools(db, o.Connections); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
 	if o.Mode == modeCached {

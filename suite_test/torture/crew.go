@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/suite_test/history"
@@ -40,6 +41,7 @@ type member struct {
 
 	ready chan struct{} // closed when it has said so, or when it has ended
 	done  chan struct{} // closed when its output has ended and what follows is set
+	reads atomic.Int64  // that replicas have answered, as it said last
 	tally *Tally
 	part  history.History
 	err   error
@@ -126,6 +128,7 @@ func (c *crew) follow(m *member) error {
 	if err != nil {
 		return err
 	}
+	endWithParent(m.cmd)
 	if err := m.cmd.Start(); err != nil {
 		return err
 	}
@@ -151,6 +154,8 @@ func (c *crew) listen(m *member, r *bufio.Reader) error {
 			close(m.ready)
 		case msg.Hand != nil:
 			c.pass(msg.Hand)
+		case msg.Reads > 0:
+			m.reads.Store(msg.Reads)
 		case msg.Done != nil:
 			m.tally = msg.Done
 			m.part, err = history.Decode(r)
@@ -166,6 +171,15 @@ func (c *crew) pass(h *Hand) {
 	case to.out <- toWorker{Hand: h}:
 	default:
 	}
+}
+
+// reads is how many judged reads replicas have answered, as far as the workers have
+// said.
+func (c *crew) reads() (n int64) {
+	for _, m := range c.workers {
+		n += m.reads.Load()
+	}
+	return n
 }
 
 // stop asks all workers to end and waits for their histories.

@@ -42,16 +42,42 @@
 //
 // # Faults
 //
-// One after the other, two of five together with one of another standby: see Kind
+// The kinds are dealt like cards, one to a step or two at the same time: see Kind
 // for the list, or run with -print 20. Before half of the crashes of a standby 48 MB
 // of WAL are written, and then some rows, which it shows again only when it has
-// replayed all of that again. A failover lets the primary die (its clients are cut
-// off first), promotes the standby that has received most and leads everybody there;
-// the others go over to it by themselves. In half of the failovers the standbys were
-// cut off from the primary for a while before, so that acknowledged writes are lost;
-// -lossless leaves that out. The old primary comes back by pg_rewind, or a new base
-// backup, while other faults go on. CHECKPOINT is run on the new primary and then on
-// each standby, because a standby cannot prove which timeline it is on before.
+// replayed all of that again. Worker processes are stopped for a while and wake with
+// what they knew.
+//
+// A failover lets the primary die (its clients are cut off first), promotes the
+// standby that has received most and leads everybody there; the others go over to it
+// by themselves. In half of the failovers the standbys were cut off from the primary
+// for a while before, so that acknowledged writes are lost; -lossless leaves that
+// out. The old primary comes back by pg_rewind, or a new base backup, while other
+// faults go on. CHECKPOINT is run on the new primary and then on each standby.
+//
+// Three more kinds of failover have their own way to lose writes. The old primary
+// lives on until the others have gone over, and takes writes from whoever finds the
+// primary by a DSN of all servers. It dies, and comes back as the primary that it
+// was, for the same ones to meet. Or one standby has received more than the one that
+// is promoted, cannot follow it, and serves on the old timeline until it is rebuilt.
+//
+// # Crashes
+//
+// With -crashes 200 there is nothing but crashes of standbys, 200 of them: SIGKILL,
+// SIGKILL of one backend, immediate stop, in turn, some of two standbys at once. Each
+// finds at least 100 MB of WAL behind the standby's last restartpoint, and behind
+// where it opens for reads, as its control file says before and after; standbys make
+// restartpoints only when they are told to. Readers do not pause between operations,
+// pools have four connections for twelve threads, and up to two worker processes
+// sleep from before the crash until after the restart. The next crash waits until
+// replicas have answered a thousand judged reads. The report then has a line
+//
+//	crashes: crashes=N frozen_across=F wal_min=WMB replica_reads=R per_crash=P fewest_between=B racing=A stale=0
+//
+// and the exit status is 1 if a crash was nearer than 100 MB, or fewer than a
+// thousand reads were between two. racing counts the reads that replicas answered
+// while one was down, or back for less than a second. -probe 10s has the workers'
+// watchers ask that seldom.
 //
 // Commits are synchronous with the primary's own disk throughout: a server that is
 // killed loses asynchronous commits without any failover, which nothing can excuse.
@@ -65,6 +91,17 @@
 // gives the write a position beyond the switch point if the new primary, looked at
 // before the clients were led to it, had an older version than was acknowledged.
 //
+// While two servers take writes, an application without rywpgx is promised less: a
+// position may be asked of the other one. What it is not promised is left out, one
+// operation at a time, and counted: for workers on gorm.io/driver/postgres with a DSN
+// of all servers, the reads that a primary answered while there were two, and the
+// writes that were captured on another timeline than that of the server that took
+// them, as that one's own record of its writes says. A third excuse is proved by the
+// same record: what the older primary took without its writer ever learning that,
+// somebody may have read there; its loss must be reported like any other. Reads that
+// are refused because the process has met the older of two primaries
+// (ErrStalePrimary) are counted apart.
+//
 // An error of a read counts as one that should not have been if a witness, which
 // asks every server 20 times a second through the workers' proxies, was answered
 // before the read began, until 200 ms after it ended, and all the time in between: by
@@ -73,7 +110,8 @@
 // replayed what the token asks for, on its timeline, two seconds before the primary
 // answered last: without a primary nobody can prove a newer position. If the token
 // names a standby that was read, it is that one. Errors behind a read's first row are
-// counted apart: nothing may be tried again then.
+// counted apart: nothing may be tried again then. So are those of a worker that was frozen past
+// a deadline it would have kept awake.
 //
 // With -strict the library runs in mode MonotonicStrict and no blind spot is
 // excused. Reads that the mode refuses (ErrNotMonotonic) are counted among those that

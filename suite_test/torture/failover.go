@@ -14,10 +14,10 @@ import (
 )
 
 // failover lets the primary die, promotes the standby that has received most, and
-// has the others follow it. The old primary comes back as a standby some time
-// later, while other faults go on.
+// has the others follow it; the variants of that are in split.go. The old primary
+// comes back as a standby some time later, while other faults go on.
 func (d *director) failover(ctx context.Context, st *Step) error {
-	if err := d.complete(ctx); err != nil {
+	if err := d.inTurn(ctx, []phase{{"every server is back", d.complete}}); err != nil {
 		return err
 	}
 	old, from := d.site.Primary(), d.rec.Now()
@@ -25,18 +25,47 @@ func (d *director) failover(ctx context.Context, st *Step) error {
 	if err != nil {
 		return err
 	}
-	for _, do := range []func(context.Context) error{
-		func(ctx context.Context) error { return d.lose(ctx, st, old) },
-		d.promote,
-		undo,
-		func(ctx context.Context) error { return d.followAll(ctx, old) },
-	} {
-		if err := do(ctx); err != nil {
-			return err
-		}
+	if err := d.courses()[st.Kind](ctx, st, old, undo); err != nil {
+		return err
 	}
-	d.noted(Promote, old.Name()+" to "+d.site.Primary().Name(), from)
+	d.noted(st.Kind, old.Name()+" to "+d.site.Primary().Name(), from)
 	d.returning = d.bringBack(old, st.Hold)
+	return nil
+}
+
+// course carries out a failover, at some point of which undo ends what hindered a
+// standby or the workers.
+type course func(ctx context.Context, st *Step, old *rywtest.Server, undo func(context.Context) error) error
+
+func (d *director) courses() map[Kind]course {
+	return map[Kind]course{Promote: d.plain, SplitBrain: d.splitBrain, OldReturns: d.oldReturns, Diverge: d.diverge}
+}
+
+// plain is a failover in which the old primary dies first.
+func (d *director) plain(ctx context.Context, st *Step, old *rywtest.Server, undo func(context.Context) error) error {
+	return d.inTurn(ctx, []phase{
+		{"the primary is lost", func(ctx context.Context) error { return d.lose(ctx, st, old, d.standbys()) }},
+		{"another is promoted", func(ctx context.Context) error { return d.promote(ctx, d.standbys(), nil) }},
+		{"what hindered is undone", undo},
+		{"the others follow", func(ctx context.Context) error { return d.followAll(ctx, old) }},
+	})
+}
+
+// phase is a part of a failover.
+type phase struct {
+	name string
+	do   func(context.Context) error
+}
+
+// inTurn carries out phases, up to the first that fails, and logs how long they took.
+func (d *director) inTurn(ctx context.Context, phases []phase) error {
+	for _, p := range phases {
+		began := time.Now()
+		if err := p.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		fmt.Fprintf(d.log, "  %s: %s\n", p.name, time.Since(began).Round(time.Millisecond))
+	}
 	return nil
 }
 
@@ -57,7 +86,9 @@ func (d *director) bringBack(old *rywtest.Server, after time.Duration) *comeback
 		ctx, cancel := context.WithTimeout(d.ctx, stepTimeout)
 		defer cancel()
 		pause(ctx, after)
+		began := time.Now()
 		c.err = until(ctx, func() (bool, error) { return true, d.reattach(ctx, old) })
+		fmt.Fprintf(d.log, "  %s came back in %s\n", old.Name(), time.Since(began).Round(time.Millisecond))
 	}()
 	return c
 }
@@ -88,17 +119,29 @@ func (d *director) standbys() []*rywtest.Server {
 		select {
 		case <-d.returning.done:
 		default:
-			return slices.DeleteFunc(d.site.standbys(), func(s *rywtest.Server) bool { return s == d.returning.server })
+			return except(d.site.standbys(), d.returning.server)
 		}
 	}
 	return d.site.standbys()
 }
 
-// hinder puts a standby into the state it is in when the primary dies: its replay
-// is paused. It returns what ends that.
+func except(list []*rywtest.Server, these ...*rywtest.Server) []*rywtest.Server {
+	return slices.DeleteFunc(slices.Clone(list), func(s *rywtest.Server) bool { return slices.Contains(these, s) })
+}
+
+// hinder puts a standby into the state it is in when the primary dies, its replay is
+// paused, or stops workers. It returns what ends that.
 func (d *director) hinder(ctx context.Context, rider *Step) (func(context.Context) error, error) {
-	if rider == nil {
+	switch {
+	case rider == nil:
 		return func(context.Context) error { return nil }, nil
+	case rider.Kind == FreezeWorkers:
+		from, thaw := d.rec.Now(), d.freeze(rider.Worker, rider.Frozen)
+		return func(context.Context) error {
+			thaw()
+			d.noted(FreezeWorkers, fmt.Sprintf("%d workers", rider.Frozen), from)
+			return nil
+		}, nil
 	}
 	standbys := d.standbys()
 	s := standbys[rider.Standby%len(standbys)]
@@ -118,19 +161,26 @@ func (d *director) hinder(ctx context.Context, rider *Step) (func(context.Contex
 
 // lose ends the primary, with its clients cut off first, so that what they were
 // not told has not been seen by anybody else either. Without losses the standbys
-// have received everything by then; with them they were cut off before.
-func (d *director) lose(ctx context.Context, st *Step, old *rywtest.Server) error {
+// that are to survive have received everything by then; with them they were cut off
+// before.
+func (d *director) lose(ctx context.Context, st *Step, old *rywtest.Server, heirs []*rywtest.Server) error {
 	if st.Lossy {
-		for _, p := range d.site.upstreamsOf(d.standbys()...) {
+		for _, p := range d.site.upstreamsOf(heirs...) {
 			p.Partition()
 		}
 		pause(ctx, st.Hold/3)
+	}
+	if others := except(d.standbys(), heirs...); len(others) > 0 {
+		for _, p := range d.site.upstreamsOf(others...) {
+			p.Partition()
+		}
+		pause(ctx, answerTime) // what the others show, its writers have been told
 	}
 	for _, p := range d.site.primaryLinks() {
 		p.Partition()
 	}
 	if !st.Lossy {
-		if err := d.awaitReceived(ctx, old); err != nil {
+		if err := d.awaitReceived(ctx, old, heirs); err != nil {
 			return err
 		}
 	}
@@ -144,14 +194,16 @@ func (d *director) lose(ctx context.Context, st *Step, old *rywtest.Server) erro
 	return nil
 }
 
-// awaitReceived waits until all standbys have received what the primary has
-// written.
-func (d *director) awaitReceived(ctx context.Context, primary *rywtest.Server) error {
+// answerTime is how long the answer to a commit may take to its writer.
+const answerTime = 200 * time.Millisecond
+
+// awaitReceived waits until standbys have received what the primary has written.
+func (d *director) awaitReceived(ctx context.Context, primary *rywtest.Server, standbys []*rywtest.Server) error {
 	want, err := ask[int64](ctx, primary, "select pg_current_wal_flush_lsn() - '0/0'")
 	if err != nil {
 		return err
 	}
-	for _, s := range d.standbys() {
+	for _, s := range standbys {
 		if err := until(ctx, func() (bool, error) {
 			have, err := received(ctx, s)
 			return have >= want, err
@@ -168,11 +220,12 @@ func received(ctx context.Context, s *rywtest.Server) (int64, error) {
 }
 
 // promote promotes the standby that has received most: nothing that was seen on
-// any standby is lost with it. Then everybody who wants a primary is led there.
-func (d *director) promote(ctx context.Context) error {
+// any of them is lost with it. Then everybody who wants a primary is led there, but
+// for one standby, or none.
+func (d *director) promote(ctx context.Context, heirs []*rywtest.Server, but *rywtest.Server) error {
 	var best *rywtest.Server
 	most := int64(-1)
-	for _, s := range d.standbys() {
+	for _, s := range heirs {
 		have, err := received(ctx, s)
 		if err != nil {
 			return err
@@ -196,10 +249,13 @@ func (d *director) promote(ctx context.Context) error {
 		return err
 	}
 	d.survived = append(d.survived, survivors{promotion: p, versions: versions})
-	d.site.leadTo(best)
+	d.site.leadTo(best, but)
 	// A standby can prove which timeline it is on only behind a checkpoint on it.
 	return d.site.exec(ctx, best, "checkpoint")
 }
+
+// lastPromotion is the newest one.
+func (d *director) lastPromotion() history.Promotion { return d.survived[len(d.survived)-1].promotion }
 
 // survivors are the versions that a new primary began with: none of them is older
 // than that, some may be newer already.
@@ -252,11 +308,8 @@ func lastSwitch(text string, p *history.Promotion) error {
 
 // followAll waits until the standbys that stayed receive from the new primary. One
 // that does not, because it has what the new primary lacks, is made to.
-func (d *director) followAll(ctx context.Context, old *rywtest.Server) error {
-	for _, s := range d.site.standbys() {
-		if s == old {
-			continue
-		}
+func (d *director) followAll(ctx context.Context, but ...*rywtest.Server) error {
+	for _, s := range except(d.site.standbys(), but...) {
 		if err := d.settle(ctx, s); err != nil {
 			fmt.Fprintf(d.log, "%s does not follow by itself (%v), it is rebuilt\n", s.Name(), err)
 			if err := d.reattach(ctx, s); err != nil {

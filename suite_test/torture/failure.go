@@ -9,12 +9,22 @@ import (
 
 	rywplugin "github.com/gorm-ryw/gorm-ryw/plugin"
 	"github.com/gorm-ryw/gorm-ryw/suite_test/history"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // classRefused is of a read that mode Strict refuses, because it could not be
 // served without going back behind what the session has seen.
 const classRefused = "not monotonic"
+
+const classTimeout = "timeout"
+
+// Classes of reads that were refused because the process has met an older primary
+// than the session, or another server than the one that is watched.
+const (
+	classStale       = "stale primary"
+	classNotAdmitted = "not admitted"
+)
 
 // classOf says what kind of error it is, in few words.
 func classOf(err error) string {
@@ -26,14 +36,18 @@ func classOf(err error) string {
 		return "row missing"
 	case errors.Is(err, rywplugin.ErrNotMonotonic):
 		return classRefused
+	case errors.Is(err, rywplugin.ErrStalePrimary):
+		return classStale
+	case errors.Is(err, watcher.ErrNotAdmitted):
+		return classNotAdmitted
 	case errors.As(err, &pg) && errors.As(err, &connect):
 		return "connect: SQLSTATE " + pg.Code
 	case errors.As(err, &pg):
 		return "SQLSTATE " + pg.Code
 	case errors.Is(err, context.DeadlineExceeded) && errors.As(err, &connect):
-		return "connect: timeout"
+		return "connect: " + classTimeout
 	case errors.Is(err, context.DeadlineExceeded):
-		return "timeout"
+		return classTimeout
 	case errors.Is(err, context.Canceled):
 		return "canceled"
 	case errors.As(err, &connect):

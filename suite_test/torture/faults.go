@@ -23,6 +23,9 @@ type director struct {
 	log  io.Writer
 	only int // the only kind of fault, below 0 for all
 
+	steps int // so far
+
+	crew      *crew
 	ctx       context.Context // of the whole run
 	returning *comeback       // the last one; nil before the first failover
 	survived  []survivors
@@ -30,6 +33,13 @@ type director struct {
 	mu     sync.Mutex // protects what follows: a step may be two faults at a time
 	counts [kinds]int
 	spans  []span
+	frozen []frozen
+	splits []split
+	// diverged counts the standbys that stayed behind a promotion with something
+	// that the new primary lacks.
+	diverged int
+
+	crashes []crash // of -crashes
 }
 
 // span is when a fault was, for those who read a violation.
@@ -38,21 +48,26 @@ type span struct {
 	text     string
 }
 
-// run carries out steps until the time is over. What a step began it ends.
-func (d *director) run(ctx context.Context, s *Schedule, until time.Time) error {
+// run carries out steps as long as there are to be more. What a step began it ends.
+func (d *director) run(ctx context.Context, s *Schedule, more func() bool) error {
 	d.ctx = ctx
-	for n := 1; time.Now().Before(until) && ctx.Err() == nil; n++ {
+	for n := 1; more() && ctx.Err() == nil; n++ {
 		st := s.Next()
 		if d.only >= 0 {
 			if st.With = nil; int(st.Kind) != d.only {
 				continue
 			}
 		}
+		before, crashes := d.crew.reads(), len(d.crashes)
 		fmt.Fprintf(d.log, "%s step %d: %s\n", time.Now().Format("15:04:05.000"), n, &st)
+		d.steps = n
 		if err := d.step(ctx, &st); err != nil {
 			return fmt.Errorf("step %d (%s): %w", n, &st, err)
 		}
 		pause(ctx, st.Gap)
+		if err := d.awaitReads(ctx, before, len(d.crashes)-crashes); err != nil {
+			return err
+		}
 	}
 	return context.Cause(ctx)
 }
@@ -60,7 +75,7 @@ func (d *director) run(ctx context.Context, s *Schedule, until time.Time) error 
 func (d *director) step(ctx context.Context, st *Step) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	if st.Kind == Promote {
+	if st.Kind.failsOver() {
 		return d.failover(ctx, st)
 	}
 	standbys := d.standbys()
@@ -101,9 +116,15 @@ func (d *director) fault(ctx context.Context, st *Step, standby *rywtest.Server)
 	if !st.Kind.ofReplica() {
 		target = d.site.Primary()
 	}
-	from := d.rec.Now()
+	if st.Behind > 0 {
+		return d.crash(ctx, st, target)
+	}
+	who, from := target.Name(), d.rec.Now()
+	if st.Kind == FreezeWorkers {
+		who = fmt.Sprintf("%d workers", st.Frozen)
+	}
 	err := actions[st.Kind](d, ctx, st, target)
-	d.noted(st.Kind, target.Name(), from)
+	d.noted(st.Kind, who, from)
 	return err
 }
 
@@ -165,6 +186,11 @@ var actions = [kinds]action{
 	KillPrimary: during(by((*rywtest.Server).Kill), by((*rywtest.Server).Start)),
 	KillPrimaryBackend: func(_ *director, ctx context.Context, _ *Step, s *rywtest.Server) error {
 		return s.KillBackend(ctx)
+	},
+	FreezeWorkers: func(d *director, ctx context.Context, st *Step, _ *rywtest.Server) error {
+		defer d.freeze(st.Worker, st.Frozen)()
+		pause(ctx, st.Hold)
+		return nil
 	},
 	FreezePrimary:    during(by((*rywtest.Server).Freeze), by((*rywtest.Server).Thaw)),
 	PartitionPrimary: partition(func(d *director, _ *rywtest.Server) []*proxy.Proxy { return d.site.primaryLinks() }),

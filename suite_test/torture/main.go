@@ -53,7 +53,7 @@ func printSchedule(w io.Writer, o *Options) {
 	for k := range kinds {
 		fmt.Fprintf(w, "kind %d: %s\n", k, k)
 	}
-	s := NewSchedule(o.Seed, o.Lossless)
+	s := o.schedule()
 	for n := range o.Print {
 		st := s.Next()
 		fmt.Fprintf(w, "step %d: %s\n", n+1, &st)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	rywplugin "github.com/gorm-ryw/gorm-ryw/plugin"
 )
 
 // Modes: what routes the workers' reads.
@@ -45,6 +47,11 @@ type Options struct {
 	Strict bool
 	// Print prints that many steps of the schedule instead of running it.
 	Print int
+	// Crashes, if not 0, is how many crashes of standbys are run instead of the
+	// schedule, see NewCrashes; Duration does not count then.
+	Crashes int
+	// Probe is the workers' Config.ProbeInterval; 0 is the library's default.
+	Probe time.Duration
 	// Verbose prints each step as it begins.
 	Verbose bool
 	// Only, if not empty, is the number of the single kind of fault to run.
@@ -53,6 +60,24 @@ type Options struct {
 
 // control reports whether the mode is expected to break the guarantees.
 func (o *Options) control() bool { return o.Mode != modeRYW }
+
+// noticed is how long a server must have answered for the library to know that it
+// does: its watcher asks once in that interval, plus a quarter at random.
+func (o *Options) noticed() time.Duration {
+	probe := o.Probe
+	if probe == 0 {
+		probe = rywplugin.DefaultProbeInterval
+	}
+	return probe + probe/4 + 750*time.Millisecond
+}
+
+// schedule is what the options have done to the servers.
+func (o *Options) schedule() *Schedule {
+	if o.Crashes > 0 {
+		return NewCrashes(o.Seed)
+	}
+	return NewSchedule(o.Seed, o.Lossless)
+}
 
 // parseOptions reads the command line. Its errors were not printed yet.
 func parseOptions(args []string, help io.Writer) (*Options, error) {
@@ -69,6 +94,8 @@ func parseOptions(args []string, help io.Writer) (*Options, error) {
 	fs.BoolVar(&o.Strict, "strict", false, "run the library in mode MonotonicStrict, and excuse no blind spot")
 	fs.IntVar(&o.Print, "print", 0, "print that many `steps` of the schedule and run nothing")
 	fs.IntVar(&o.Only, "only", -1, "inject faults of this `kind` only, see -print; for narrowing down")
+	fs.IntVar(&o.Crashes, "crashes", 0, "run that many crashes of standbys instead of the schedule, whatever the -duration: each behind 100 MB of WAL, under readers that never pause and with pools of few connections")
+	fs.DurationVar(&o.Probe, "probe", 0, "ProbeInterval of the workers; 0 is the library's default")
 	fs.BoolVar(&o.Verbose, "v", false, "print each fault as it begins")
 	if err := fs.Parse(args); err != nil {
 		return nil, err
@@ -86,6 +113,12 @@ func (o *Options) validate() error {
 		return fmt.Errorf("-strict: want -mode %s, have %s", modeRYW, o.Mode)
 	case o.Only >= int(kinds):
 		return fmt.Errorf("-only: have %d, want less than %d", o.Only, kinds)
+	case o.Crashes < 0:
+		return fmt.Errorf("-crashes: have %d, want 0 or more", o.Crashes)
+	case o.Crashes > 0 && o.Only >= 0 && !Kind(o.Only).crashes():
+		return fmt.Errorf("-only: have %q, want a crash of a standby, for -crashes", Kind(o.Only))
+	case o.Probe < 0:
+		return fmt.Errorf("-probe: have %s, want 0 or more", o.Probe)
 	}
 	return errors.Join(
 		oneOf("-mode", o.Mode, modeRYW, modeDBResolver, modeCached),

@@ -2,6 +2,8 @@ package main
 
 import (
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/suite_test/history"
@@ -14,35 +16,73 @@ type outcome struct {
 	workers []*member
 	faults  [kinds]int
 	spans   []span
-	result  history.Result
+	frozen  []frozen
+	crashes []crash
+	// replicaReads is when judged reads began that a replica answered, in the
+	// order of time.
+	replicaReads []int64
+	result       history.Result
 	// reported is the verdict if every read had reported possibly lost writes.
 	reported   history.Result
 	promotions []history.Promotion
-	// The failures: of writes; of reads while no node could serve, behind their
-	// first row, and while a node could serve.
-	writes, unserved, broken, served []Failure
+	splits     []split
+	diverged   int
+	notPromised
+	// The failures: of writes; of reads while no node could serve, whose worker
+	// was frozen past their deadline, that were refused while there were two
+	// primaries, behind their first row, and while a node could serve.
+	writes, unserved, slept, split, broken, served []Failure
+	// refused are those of the unserved that mode Strict refused, although a node
+	// was there.
+	refused int
 	// unnoticed are those of the unserved that a standby could have served
 	// which the library need not have known yet.
 	unnoticed int
 }
 
 func newOutcome(o *Options, d *director, w *witness, c *crew) (*outcome, error) {
-	r := &outcome{options: o, workers: c.workers, faults: d.counts, spans: d.spans}
+	r := &outcome{options: o, workers: c.workers, faults: d.counts, spans: d.spans, frozen: d.frozen, crashes: d.crashes}
 	r.tally.Reasons = map[policy.Reason]int64{}
 	parts := []history.History{d.rec.History()}
 	for _, m := range c.workers {
 		parts = append(parts, m.part)
+		m.tally.of(m.orders.Name)
 		r.tally.add(m.tally)
 	}
 	h, err := history.Merge(parts...)
 	if err != nil {
 		return nil, err
 	}
+	locate(h.Ops, d.splits)
 	place(h.Ops, d.survived)
-	r.result = history.Check(h, history.Options{Strict: o.Strict})
-	r.reported, r.promotions = hadTheyReported(h, o.Strict), h.Promotions
+	r.splits, r.diverged, r.promotions = d.splits, d.diverged, h.Promotions
+	r.judge(h, ordersOf(c))
+	r.replicaReads = replicaReads(h.Ops)
+	r.tally.Overdue = slices.DeleteFunc(r.tally.Overdue, func(f Failure) bool {
+		return f.End-f.Start-int64(asleep(r.frozen, f.worker, f.Start, f.End)) <= int64(opTimeout+overdue)
+	})
 	r.sort(w)
 	return r, nil
+}
+
+func replicaReads(ops []history.Op) []int64 {
+	var at []int64
+	for i := range ops {
+		if op := &ops[i]; op.Kind == history.Read && op.Outcome == history.OK && op.Role == history.Replica {
+			at = append(at, op.Start)
+		}
+	}
+	slices.Sort(at)
+	return at
+}
+
+// of says whose failures they are.
+func (t *Tally) of(worker string) {
+	for _, list := range [][]Failure{t.Failures, t.Overdue} {
+		for i := range list {
+			list[i].worker = worker
+		}
+	}
 }
 
 // hadTheyReported judges a history as if every read had reported possibly lost
@@ -110,13 +150,24 @@ func (r *outcome) sort(w *witness) {
 		}
 		if f.Class == classRefused {
 			r.unserved = append(r.unserved, f) // what mode Strict is for
+			if w.server(asked, r.options.noticed()) != "" {
+				r.refused++
+			}
 			continue
 		}
 		if f.Begun {
 			r.broken = append(r.broken, f)
 			continue
 		}
-		if f.server = w.server(asked, noticed); f.server != "" {
+		if r.refusedBySplit(&f) {
+			r.split = append(r.split, f)
+			continue
+		}
+		if r.overslept(&f) {
+			r.slept = append(r.slept, f)
+			continue
+		}
+		if f.server = w.server(asked, r.options.noticed()); f.server != "" {
 			r.served = append(r.served, f)
 			continue
 		}
@@ -127,6 +178,13 @@ func (r *outcome) sort(w *witness) {
 	}
 }
 
+// overslept reports whether an operation met its deadline, or a connection's, only
+// because its worker was frozen.
+func (r *outcome) overslept(f *Failure) bool {
+	nap := asleep(r.frozen, f.worker, f.Start, f.End)
+	return nap > 0 && strings.Contains(f.Class, classTimeout) && time.Duration(f.End-f.Start)-nap < connectTimeout
+}
+
 // ok reports whether the run proved what it is to prove: the library that nothing
 // is wrong, a control that the faults are such that it is.
 func (r *outcome) ok() bool {
@@ -134,7 +192,8 @@ func (r *outcome) ok() bool {
 	if r.options.control() {
 		return r.result.Violations() > 0
 	}
-	return !broken && len(r.served) == 0 && len(r.tally.Overdue) == 0
+	figures := r.figures()
+	return !broken && len(r.served) == 0 && len(r.tally.Overdue) == 0 && figures.missed() == nil
 }
 
 // share is the share of judged reads that replicas answered, in percent.

@@ -100,6 +100,9 @@ func TestOptions(t *testing.T) {
 		{"-road x", "-road"},
 		{"-endpoint x", "-endpoint"},
 		{"-only 99", "-only"},
+		{"-only 3 -crashes 5", "-only"},
+		{"-crashes -1", "-crashes"},
+		{"-probe -1s", "-probe"},
 		{"-strict -mode cached", "-strict"},
 	} {
 		_, err := parseOptions(strings.Fields(tc.args), io.Discard)

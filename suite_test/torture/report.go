@@ -23,6 +23,7 @@ func (r *outcome) report(w io.Writer) {
 	r.reportReasons(w)
 	r.reportErrors(w)
 	r.reportRest(w)
+	r.reportCrashes(w)
 	fmt.Fprintln(w, r.line())
 }
 
@@ -63,11 +64,17 @@ func (r *outcome) reportUnexcused(w io.Writer) {
 		}
 	}
 	var unreported, other []string
+	shown := map[string]bool{}
 	for _, list := range [][]history.Violation{r.result.ReadYourWrites, r.result.Monotonic} {
 		for i := range list {
 			v := &list[i]
 			line := fmt.Sprintf("%s: %s lacks %d of %s%s", v.Rule, v.Op.Mark(), v.Want.Version, v.Want.Mark(), writers(v))
 			if remain[v.Rule.String()+v.Op.Mark().String()] {
+				if want := v.Want.Mark().String(); !shown[want] && len(shown) < 10 {
+					shown[want] = true
+					fmt.Fprintf(w, "\n%sfaults near the write:\n", v)
+					r.reportNear(w, v.Want.Start, v.Want.End)
+				}
 				other = append(other, line)
 			} else {
 				unreported = append(unreported, line)
@@ -124,22 +131,22 @@ var oneLine = strings.NewReplacer("\n", " ", "\t", "")
 // reportErrors prints the errors by kind, and the first of those that should not
 // have been.
 func (r *outcome) reportErrors(out io.Writer) {
-	counts, examples := map[string]*[4]int{}, map[string]string{}
-	for i, list := range [][]Failure{r.writes, r.unserved, r.broken, r.served} {
+	counts, examples := map[string]*[6]int{}, map[string]string{}
+	for i, list := range [][]Failure{r.writes, r.unserved, r.slept, r.split, r.broken, r.served} {
 		for _, f := range list {
 			if counts[f.Class] == nil {
-				counts[f.Class] = &[4]int{}
+				counts[f.Class] = &[6]int{}
 			}
 			counts[f.Class][i]++
 			examples[f.Class] = f.Text
 		}
 	}
-	w := table(out, "error\twrites\treads, no node could serve\treads, behind the first row\treads, a node could serve\tfor example")
+	w := table(out, "error\twrites\treads, no node could serve\tfrozen past their deadline\trefused, two primaries\tbehind the first row\ta node could serve\tfor example")
 	for _, class := range slices.Sorted(maps.Keys(counts)) {
 		n := counts[class]
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%.100s\n", class, n[0], n[1], n[2], n[3], oneLine.Replace(examples[class]))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%.100s\n", class, n[0], n[1], n[2], n[3], n[4], n[5], oneLine.Replace(examples[class]))
 	}
-	fmt.Fprintf(w, "all\t%d\t%d\t%d\t%d\n", len(r.writes), len(r.unserved), len(r.broken), len(r.served))
+	fmt.Fprintf(w, "all\t%d\t%d\t%d\t%d\t%d\t%d\n", len(r.writes), len(r.unserved), len(r.slept), len(r.split), len(r.broken), len(r.served))
 	w.Flush()
 	for _, f := range r.served[:min(10, len(r.served))] {
 		fmt.Fprintf(out, "%s: read of %s failed although %s could serve it, after %s (%s): %s\n",
@@ -167,6 +174,8 @@ func (r *outcome) reportRest(out io.Writer) {
 	fmt.Fprintf(w, "reads that ask for nothing, not judged\t%d\n", r.tally.StaleReads)
 	fmt.Fprintf(w, "tokens taken over from other threads\t%d\n", r.tally.Receives)
 	fmt.Fprintf(w, "violations that reporting a lost write would excuse\t%d\n", r.result.Violations()-r.reported.Violations())
+	fmt.Fprintf(w, "reads while no node could serve: those that mode Strict refused although a node was there\t%d\n", r.refused)
+	r.reportSplits(w)
 	for why, n := range onlyPrimary(r.unserved) {
 		fmt.Fprintf(w, "reads while no node could serve: only a primary could, %s\t%d\n", why, n)
 	}
@@ -193,4 +202,46 @@ func table(out io.Writer, head string) *tabwriter.Writer {
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, head)
 	return w
+}
+
+// reportCrashes prints what a run of crashes comes to, the line that programs read
+// last.
+func (r *outcome) reportCrashes(out io.Writer) {
+	c := r.figures()
+	if len(c.list) == 0 {
+		return
+	}
+	w := table(out, "crashes of standbys\tleast\tmedian\tmost")
+	for _, row := range []struct {
+		name string
+		of   func(*crash) int64
+	}{
+		{"MB of WAL since the last restartpoint", func(c *crash) int64 { return c.restartpoint / megabyte }},
+		{"MB of them to replay after it opened for reads", func(c *crash) int64 { return c.open / megabyte }},
+		{"MB that it was back when it had just answered again", func(c *crash) int64 { return c.back / megabyte }},
+		{"ms until it answered again", func(c *crash) int64 { return (c.up - c.from) / int64(time.Millisecond) }},
+	} {
+		all := c.sorted(row.of)
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\n", row.name, all[0], all[len(all)/2], all[len(all)-1])
+	}
+	w.Flush()
+	if err := c.missed(); err != nil {
+		fmt.Fprintln(out, err)
+	}
+	across := 0
+	for i := range c.list {
+		across += min(c.list[i].frozen, 1)
+	}
+	fmt.Fprintf(out, "crashes: crashes=%d frozen_across=%d wal_min=%dMB replica_reads=%d per_crash=%d fewest_between=%d racing=%d stale=%d\n",
+		len(c.list), across, c.sorted(func(c *crash) int64 { return min(c.restartpoint, c.open) })[0]/megabyte,
+		c.reads, c.reads/len(c.list), c.fewest, c.racing, r.result.Violations())
+}
+
+func (c *crashes) sorted(of func(*crash) int64) []int64 {
+	var all []int64
+	for i := range c.list {
+		all = append(all, of(&c.list[i]))
+	}
+	slices.Sort(all)
+	return all
 }

@@ -17,7 +17,7 @@ const calmTime = 2 * time.Second
 // torture runs what the options say and returns what came out.
 func torture(ctx context.Context, o *Options, log io.Writer) (r *outcome, err error) {
 	orders := assign(o)
-	s, err := openSite(ctx, keysOf(orders))
+	s, err := openSite(ctx, keysOf(orders), o.standbySettings())
 	if err != nil {
 		return nil, err
 	}
@@ -48,6 +48,7 @@ func drive(ctx context.Context, o *Options, s *site, orders []Orders, log io.Wri
 		}
 		return nil, err
 	}
+	d.crew = c
 	if err := d.disturb(working, o); err != nil {
 		c.kill()
 		return nil, errors.Join(err, c.stop())
@@ -63,8 +64,12 @@ func drive(ctx context.Context, o *Options, s *site, orders []Orders, log io.Wri
 // disturb carries out the schedule, brings everything back, and leaves the workers
 // some time in peace.
 func (d *director) disturb(ctx context.Context, o *Options) error {
-	err := d.run(ctx, NewSchedule(o.Seed, o.Lossless), time.Now().Add(o.Duration))
-	if err != nil {
+	until := time.Now().Add(o.Duration)
+	more := func() bool { return time.Now().Before(until) }
+	if o.Crashes > 0 {
+		more = func() bool { return len(d.crashes) < o.Crashes }
+	}
+	if err := d.run(ctx, o.schedule(), more); err != nil {
 		return err
 	}
 	if err := d.calm(ctx); err != nil {
@@ -83,11 +88,14 @@ func assign(o *Options) []Orders {
 		byRole[role] = append(byRole[role], i)
 		half := i / len(roles) % 2 // every role has both halves
 		list[i] = Orders{
-			Index: i, Role: role, Mode: o.Mode, Seed: o.Seed, Prepare: i%4 == 1, Strict: o.Strict,
+			Index: i, Role: role, Mode: o.Mode, Seed: o.Seed, Prepare: i%4 == 1, Strict: o.Strict, Probe: o.Probe,
 			Name:     fmt.Sprintf("%s-%d", role, i),
 			Road:     choose(o.Road, roadBoth, half == 0, roadPostgres, roadRYWPGX),
 			Endpoint: choose(o.Endpoint, endpointBoth, i%2 == 0, endpointMoving, endpointHosts),
 			FirstKey: int64(1 + i*threads*keysPerThread),
+		}
+		if o.Crashes > 0 {
+			list[i].Eager, list[i].Tell, list[i].Connections = role == roleReader, true, fewConnections
 		}
 	}
 	for i := range list {

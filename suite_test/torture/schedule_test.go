@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -35,13 +36,21 @@ func TestTheSeedDeterminesTheSchedule(t *testing.T) {
 
 func TestEveryKindIsInEveryDeck(t *testing.T) {
 	s := NewSchedule(1, false)
-	for deck := range 50 {
+	var dealt []Kind
+	for len(dealt) < 50*int(kinds) {
+		st := s.Next()
+		dealt = append(dealt, st.Kind)
+		if st.With != nil {
+			dealt = append(dealt, st.With.Kind)
+		}
+	}
+	for deck := range slices.Chunk(dealt[:50*int(kinds)], int(kinds)) {
 		seen := map[Kind]bool{}
-		for range kinds {
-			seen[s.Next().Kind] = true
+		for _, k := range deck {
+			seen[k] = true
 		}
 		if len(seen) != int(kinds) {
-			t.Errorf("deck %d has %d kinds, want %d", deck, len(seen), kinds)
+			t.Errorf("a deck has %d kinds, want %d: %v", len(seen), kinds, deck)
 		}
 	}
 }
@@ -63,17 +72,27 @@ func TestStepsMakeSense(t *testing.T) {
 		}
 		if st.Lossy {
 			lossy++
-			if st.Kind != Promote {
+			if !st.Kind.failsOver() {
 				t.Errorf("%s is lossy", st.Kind)
 			}
+		}
+		if st.Kind.failsOver() && st.Kind != Promote && !st.Lossy {
+			t.Errorf("%s loses nothing", st.Kind)
+		}
+		if (st.Frozen > 0) != (st.Kind == FreezeWorkers) {
+			t.Errorf("%s freezes %d workers", st.Kind, st.Frozen)
 		}
 		if st.Drop {
 			drops++
 		}
 		if st.With != nil {
 			riders++
-			if !st.With.Kind.ofReplica() || st.With.With != nil {
-				t.Errorf("rider: %s", st.With)
+			w := st.With
+			if !w.Kind.ofReplica() && w.Kind != FreezeWorkers || w.With != nil || w.Ballast > 0 {
+				t.Errorf("rider: %s", w)
+			}
+			if st.Kind.failsOver() && w.Kind != PauseReplay && w.Kind != FreezeWorkers {
+				t.Errorf("a failover with %s", w)
 			}
 		}
 	}
@@ -101,7 +120,7 @@ func TestEveryKindHasANameAndAnAction(t *testing.T) {
 		if kindNames[k] == "" {
 			t.Errorf("kind %d has no name", k)
 		}
-		if actions[k] == nil && k != Promote {
+		if actions[k] == nil && (&director{}).courses()[k] == nil {
 			t.Errorf("%s has no action", k)
 		}
 	}

@@ -47,8 +47,11 @@ func newThread(w *worker, index int) *thread {
 
 func (t *thread) run(ctx context.Context) {
 	mean, inbox := think, t.w.inbox
-	if t.slow() {
+	switch {
+	case t.slow():
 		mean, inbox = slowThink, nil
+	case t.w.orders.Eager:
+		mean = 0
 	}
 	for ctx.Err() == nil {
 		if t.left--; t.left < 0 {
@@ -208,6 +211,7 @@ func (t *thread) answer(f *found) history.Answer {
 	role := history.Primary
 	if f.item.Replica {
 		role = history.Replica
+		t.w.reads.Add(1)
 		t.bearer.seen = sight{Server: f.item.Server, At: t.w.rec.Now()}
 	}
 	return history.Answer{

@@ -10,10 +10,17 @@ import (
 	"time"
 )
 
+// envParent makes this test program one that starts a process, stops it, says its
+// number, and waits.
+const envParent = "RYW_TORTURE_TEST_PARENT"
+
 // The workers are this test program started again.
 func TestMain(m *testing.M) {
 	if os.Getenv(envWorker) != "" {
 		os.Exit(workerMain(os.Stdin, os.Stdout))
+	}
+	if os.Getenv(envParent) != "" {
+		os.Exit(parentMain())
 	}
 	os.Exit(m.Run())
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/policy"
 )
@@ -30,12 +31,21 @@ type Orders struct {
 	Endpoint string   `json:"endpoint"`
 	Primary  string   `json:"primary"`
 	Replicas []string `json:"replicas"`
-	Seed     uint64   `json:"seed"`
-	FirstKey int64    `json:"first_key"` // of the keys that this worker writes
-	AllKeys  int64    `json:"all_keys"`  // keys are numbered from 1 to this
-	Writers  []int    `json:"writers"`   // indexes of workers by role
-	Readers  []int    `json:"readers"`
-	Jobs     []int    `json:"jobs"`
+	// Probe is the plugin's ProbeInterval; 0 is its default.
+	Probe time.Duration `json:"probe,omitempty"`
+	// Eager threads do not pause between operations.
+	Eager bool `json:"eager,omitempty"`
+	// Tell has the worker say now and then how many reads replicas have answered.
+	Tell bool `json:"tell,omitempty"`
+	// Connections is how many a pool may have open; 0 is no bound.
+	Connections int `json:"connections,omitempty"`
+
+	Seed     uint64 `json:"seed"`
+	FirstKey int64  `json:"first_key"` // of the keys that this worker writes
+	AllKeys  int64  `json:"all_keys"`  // keys are numbered from 1 to this
+	Writers  []int  `json:"writers"`   // indexes of workers by role
+	Readers  []int  `json:"readers"`
+	Jobs     []int  `json:"jobs"`
 }
 
 // Hand is a token on its way to another process, as text, with the mark that it
@@ -61,6 +71,7 @@ type fromWorker struct {
 	Ready bool   `json:"ready,omitempty"`
 	Fatal string `json:"fatal,omitempty"`
 	Hand  *Hand  `json:"hand,omitempty"`
+	Reads int64  `json:"reads,omitempty"` // judged ones that replicas have answered so far
 	Done  *Tally `json:"done,omitempty"`
 }
 
@@ -102,6 +113,7 @@ type Failure struct {
 	Endpoint string // how the worker reaches the primary
 	Why      string // the read's explanation
 	server   string // who could have served the read, found out by the parent
+	worker   string // whose failure it is, the same
 }
 
 // lines writes JSON lines. Safe for concurrent use.

@@ -18,9 +18,6 @@ const (
 	// witnessGap is how far apart two answers may be that prove that the
 	// server answered in between.
 	witnessGap = 250 * time.Millisecond
-	// noticed is how long a standby must have answered for the library to know
-	// that it does: its watcher asks once a second, plus a quarter at random.
-	noticed = 2 * time.Second
 	// lasting is for how long a server must go on answering to count as one
 	// that was there: of a server that crashes, connections end one by one.
 	lasting = 200 * time.Millisecond

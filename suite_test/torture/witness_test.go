@@ -61,7 +61,7 @@ func TestWitness(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := read
 			tc.change(&r)
-			if have := (&witness{beats: tc.beats}).server(r, noticed); have != tc.want {
+			if have := (&witness{beats: tc.beats}).server(r, (&Options{}).noticed()); have != tc.want {
 				t.Errorf("have %q, want %q", have, tc.want)
 			}
 		})

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/policy"
@@ -37,6 +38,7 @@ type worker struct {
 	rec    *history.Recorder
 	out    *lines
 	inbox  chan Hand
+	reads  atomic.Int64 // judged ones that replicas have answered
 
 	mu    sync.Mutex // protects tally
 	tally Tally
@@ -127,7 +129,20 @@ func (w *worker) work(ctx context.Context) {
 	for i := range threads {
 		wg.Go(func() { newThread(w, i).run(ctx) })
 	}
+	if w.orders.Tell {
+		wg.Go(func() { w.tell(ctx) })
+	}
 	wg.Wait()
+}
+
+// tellEvery is how often a worker says how many reads there were.
+const tellEvery = 100 * time.Millisecond
+
+func (w *worker) tell(ctx context.Context) {
+	for ctx.Err() == nil {
+		pause(ctx, tellEvery)
+		_ = w.out.send(fromWorker{Reads: w.reads.Load()}) // fails if the parent has gone, which ends the process
+	}
 }
 
 // finish sends what was counted and recorded.
