@@ -20,7 +20,7 @@ import (
 // again decides anew after a server failed before the first row: once for each
 // replica of two, then for the primary, and once more if that fails.
 func (c *call) again(ctx context.Context, query string, err error) bool {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || c.decision.Err != nil || c.decision.Reason == policy.ByResolver {
 		return false
 	}
 	if isStalePlan(err) {
@@ -43,8 +43,9 @@ func (c *call) again(ctx context.Context, query string, err error) bool {
 	case wrote(err):
 		c.pure = false
 		c.toPrimary(policy.NotPure)
-	case c.request.Exclude != nil: // the second one
-		c.toPrimary(policy.ReplicaFailed)
+	case c.request.Exclude != nil: // the second one, or even a third
+		c.request.NoReplica, c.fell = c.fell, true
+		c.take(c.layer.cfg.Router.FallBack(ctx, &c.request, policy.ReplicaFailed))
 	default:
 		c.request.Exclude = failed
 		c.route(ctx)
@@ -59,7 +60,7 @@ func (c *call) againAfterPrimary(ctx context.Context, err error) bool {
 	if !c.pure || c.retried || !isGone(err) && !isStalePlan(err) {
 		return false
 	}
-	c.retried = true
+	c.retried, c.fell, c.request.NoReplica = true, false, false
 	c.retries, c.tried = c.retries+1, nil
 	if c.request.Set == nil {
 		c.toPrimary(c.decision.Reason)

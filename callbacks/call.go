@@ -42,12 +42,13 @@ type call struct {
 	retried   bool  // the primary has failed
 	retries   int   // how often it was sent again
 	tried     *policy.Replica
+	fell      bool // two replicas have failed
 	replan    bool // a prepared plan went stale: nothing prepared is used
 }
 
 func (c *call) release() {
 	l := c.layer
-	c.request.Reset()
+	c.request.Reset() // which ends a read that fell back
 	c.db, c.base, c.known, c.from, c.hint = nil, nil, nil, nil, nil
 	c.decision, c.observers = policy.Decision{}, observers{}
 	c.target, c.own, c.unit = nil, nil, nil
@@ -55,7 +56,7 @@ func (c *call) release() {
 	c.pure, c.aged, c.sent = false, false, false
 	c.failed, c.traced = nil, nil
 	c.missed, c.lost, c.retried, c.replan = false, false, false, false
-	c.retries, c.tried = 0, nil
+	c.retries, c.tried, c.fell = 0, nil, false
 	l.calls.Put(c)
 }
 
@@ -81,6 +82,8 @@ func (c *call) query(ctx context.Context, query string, args []any) (*sql.Rows, 
 	switch {
 	case c.silent && !c.pure:
 		ctx = observed(ctx, nobody)
+	case c.outlives():
+		return c.heldRows(ctx, query, args)
 	case c.unit != nil:
 		rows, err := c.target.QueryContext(observed(ctx, c.unit), query, args...)
 		if err != nil {
@@ -128,6 +131,8 @@ func (c *call) queryRow(ctx context.Context, query string, args []any) *sql.Row 
 	switch {
 	case c.silent && !c.pure:
 		ctx = observed(ctx, nobody)
+	case c.outlives():
+		return c.heldRow(ctx, query, args)
 	case c.unit != nil:
 		row := c.target.QueryRowContext(observed(ctx, c.unit), query, args...)
 		if row.Err() != nil {
@@ -173,6 +178,9 @@ func (c *call) tell(err error, rec *Record) {
 	if rep := c.decision.Replica; rep != nil {
 		rep.End()
 		rec.key = rep.Node.Group().Key()
+		if c.decision.Stale {
+			c.observers.each((*session.Session).NoteStale)
+		}
 		if !c.layer.keepsFloors() {
 			return
 		}

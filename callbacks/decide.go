@@ -24,6 +24,8 @@ func (c *call) decide(ctx context.Context, query string) error {
 	c.pure = c.layer.cfg.Classifier.Statement(query).Pure
 	parent := c.asked(ctx)
 	switch {
+	case c.layer.plain():
+		c.leave()
 	case !c.pure:
 		c.toPrimary(policy.NotPure)
 	case parent.inWrite():
@@ -37,7 +39,7 @@ func (c *call) decide(ctx context.Context, query string) error {
 		c.request.Set = c.set()
 		c.route(ctx)
 	}
-	return nil
+	return c.decision.Err
 }
 
 // writesNothing reports whether a text is provably a pure read or a savepoint.
@@ -140,9 +142,14 @@ func (c *call) set() *policy.Set {
 const resolverMode = dbresolver.ResolverModeKey("dbresolver:resolver_mode_key")
 
 func (c *call) route(ctx context.Context) {
-	c.decision = c.layer.cfg.Router.Decide(ctx, &c.request)
-	c.aged = c.decision.Reason == policy.TokenAged
-	if rep := c.decision.Replica; rep != nil {
+	c.take(c.layer.cfg.Router.Decide(ctx, &c.request))
+}
+
+// take has the read go where it was decided; one that failed goes nowhere.
+func (c *call) take(d policy.Decision) {
+	c.decision = d
+	c.aged = d.Reason == policy.TokenAged
+	if rep := d.Replica; rep != nil {
 		c.unit = nil // of a try on the primary, which has ended
 		c.target = c.layer.poolOf(c, rep)
 		if c.traced != nil {
@@ -151,11 +158,14 @@ func (c *call) route(ctx context.Context) {
 		rep.Begin()
 		return
 	}
-	c.toPrimary(c.decision.Reason)
+	if d.Err == nil {
+		c.toPrimary(d.Reason)
+	}
 }
 
 func (c *call) toPrimary(why policy.Reason) {
 	c.decision.Replica, c.decision.Reason, c.decision.Level = nil, why, c.request.Level
+	c.decision.Stale = false
 	c.target, c.from = c.base, c.known
 	if c.known.Replica != nil {
 		stmt := c.db.Statement

@@ -16,6 +16,9 @@ func (l *Layer) keepsFloors() bool {
 // guard is called before the observers read a primary: it must have what they have
 // seen, and, in mode Strict, show it. It reports what a failover may have lost.
 func (l *Layer) guard(ctx context.Context, g *watcher.Group, obs *observers) (lost bool, err error) {
+	if l.plain() {
+		return false, nil
+	}
 	var few [4]*session.Session
 	sessions := obs.list(few[:0])
 	if lost, err = l.cfg.Router.CheckPrimary(ctx, g, sessions); err != nil {
@@ -36,6 +39,9 @@ func (c *call) judge() {
 
 // guarded is guard for a read of the primary.
 func (c *call) guarded(ctx context.Context) error {
+	if c.decision.Err != nil {
+		return c.decision.Err
+	}
 	if c.decision.Replica != nil || !c.pure {
 		return nil
 	}

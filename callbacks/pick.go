@@ -17,6 +17,7 @@ func (l *Layer) Pick(ctx context.Context, s *session.Session) (conn *sql.Conn, e
 		return nil, err
 	}
 	q := policy.Request{Level: policy.ReadYourWrites, Set: p.readSet()}
+	defer q.End() // how long the connection is used nobody tells
 	q.Honour(s)
 	_, err = l.onReplica(ctx, &q, func(pool *sql.DB) (err error) {
 		conn, err = aliveConn(ctx, pool)

@@ -72,7 +72,11 @@ func (l *Layer) observe(db *gorm.DB) {
 	// Not the pool that served: a transaction that a hook or a batch begins on
 	// this statement is for the primary.
 	db.Statement.ConnPool = db.ConnPool
-	if c.sent {
+	switch {
+	case c.sent && c.decision.Err != nil:
+		rec.key = c.request.Set.Group.Key()
+		l.counted(c)
+	case c.sent:
 		c.tell(firstError(db.Error, c.failed), rec)
 		c.judge()
 		rec.decision = c.decision

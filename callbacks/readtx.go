@@ -33,13 +33,13 @@ func begunPrepared() bool {
 }
 
 // beginRead begins a read-only transaction on a replica that qualifies, before the
-// transaction has its snapshot. It returns nil if none does.
+// transaction has its snapshot, or on the primary if none does.
 func (p *Pool) beginRead(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
 	var q policy.Request
 	var obs observers
 	_, parent := p.layer.precedence(ctx, beginHint(ctx), p.reads, &q, &obs)
 	if q.Level == policy.Strong || parent.inWrite() {
-		return nil, nil
+		return p.beginOnPrimary(ctx, opts, nil)
 	}
 	q.Set = p.readSet()
 	var tx *sql.Tx
@@ -47,8 +47,11 @@ func (p *Pool) beginRead(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPoo
 		tx, err = pool.BeginTx(ctx, opts)
 		return err
 	})
-	if tx == nil || err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case tx == nil:
+		return p.beginOnPrimary(ctx, opts, q.Hand())
 	}
 	return p.layer.pinned(ctx, tx, d), nil
 }
@@ -57,27 +60,31 @@ func (p *Pool) beginRead(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPoo
 // they fail. Without an error and without a replica, the primary has to do.
 func (l *Layer) onReplica(ctx context.Context, q *policy.Request, begin func(*sql.DB) error) (policy.Decision, error) {
 	q.NoChecks = true
-	for retries := 0; ; retries++ {
-		d := l.cfg.Router.Decide(ctx, q)
-		d.Retries, d.Tried = retries, q.Exclude
-		if d.Replica == nil {
-			l.cfg.Router.Counted(l.groupOf(q), &d)
-			return d, nil
-		}
+	r := l.cfg.Router
+	d := r.Decide(ctx, q)
+	retries, tried := 0, (*policy.Replica)(nil)
+	for fell := false; d.Replica != nil; {
 		err := begin(d.Replica.Pool)
-		switch {
-		case err == nil:
-			l.cfg.Router.Counted(l.groupOf(q), &d)
-			return d, nil
-		case ctx.Err() != nil || !worthRetrying(err):
-			return d, err
-		case q.Exclude != nil: // the second one
-			d = policy.Decision{Reason: policy.ReplicaFailed, Level: q.Level, Judged: d.Judged, Retries: retries + 1, Tried: d.Replica}
-			l.cfg.Router.Counted(l.groupOf(q), &d)
-			return d, nil
+		if err == nil {
+			break
 		}
-		q.Exclude = d.Replica
+		if ctx.Err() != nil || !worthRetrying(err) {
+			return d, err
+		}
+		retries, tried = retries+1, d.Replica
+		judged := d.Judged
+		if q.Exclude != nil { // the second one, or even a third
+			q.NoReplica, fell = fell, true
+			d = r.FallBack(ctx, q, policy.ReplicaFailed)
+			d.Judged = judged
+		} else {
+			q.Exclude = d.Replica
+			d = r.Decide(ctx, q)
+		}
 	}
+	d.Retries, d.Tried = retries, tried
+	r.Counted(l.groupOf(q), &d)
+	return d, d.Err
 }
 
 func (l *Layer) groupOf(q *policy.Request) *watcher.Group {

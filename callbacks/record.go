@@ -88,7 +88,7 @@ func (r *Record) Token() token.Token {
 	var t token.Token
 	r.observers.each(func(s *session.Session) { t = t.Merge(s.Token()) })
 	switch {
-	case !t.IsZero():
+	case !t.IsZero() || r.decision.Err != nil:
 		return t
 	case r.decision.Replica != nil:
 		return t.With(token.Entry{Key: r.key, SeenNodes: []token.Incarnation{r.decision.Incarnation}})

@@ -15,25 +15,11 @@ import (
 
 // openWrite runs a write on a connection of its own and has its end observed.
 func (c *call) openWrite(ctx context.Context, run func(context.Context, *sql.Conn) error) error {
-	pool, _ := unwrap(c.target)
-	if pool == nil {
-		return gorm.ErrInvalidDB
-	}
-	l := c.layer
-	ctx, cancel := context.WithCancel(ctx)
-	unwatch := context.AfterFunc(l.ctx, cancel) // Close does not wait for rows that nobody closes
-	conn, err := pool.Conn(ctx)
-	if err == nil {
-		err = run(ctx, conn)
-	}
+	closed, err := c.onOwnConn(ctx, run)
 	if err != nil {
-		unwatch()
-		cancel()
-		if conn != nil {
-			_ = conn.Close() // nothing is open on it
-		}
 		return err
 	}
+	l := c.layer
 	c.own = &session.Session{}
 	c.observers.add(c.own)
 	group := c.from.Group
@@ -49,13 +35,38 @@ func (c *call) openWrite(ctx context.Context, run func(context.Context, *sql.Con
 	l.open.Add(1)
 	go func() {
 		defer l.open.Done()
-		_ = conn.Close() // waits for the rows
-		unwatch()
-		cancel()
+		closed()
 		l.wrote(group, &obs)
 		obs.each((*session.Session).EndWrite)
 	}()
 	return nil
+}
+
+// onOwnConn runs a statement on a connection of its own. What it returns waits for
+// the rows to be closed.
+func (c *call) onOwnConn(ctx context.Context, run func(context.Context, *sql.Conn) error) (closed func(), err error) {
+	pool, _ := unwrap(c.target)
+	if pool == nil {
+		return nil, gorm.ErrInvalidDB
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	unwatch := context.AfterFunc(c.layer.ctx, cancel) // Close does not wait for rows that nobody closes
+	conn, err := pool.Conn(ctx)
+	if err == nil {
+		err = run(ctx, conn)
+	}
+	closed = func() {
+		if conn != nil {
+			_ = conn.Close()
+		}
+		unwatch()
+		cancel()
+	}
+	if err != nil {
+		closed() // nothing is open
+		return nil, err
+	}
+	return closed, nil
 }
 
 func (c *call) openRows(ctx context.Context, query string, args []any) (rows *sql.Rows, err error) {

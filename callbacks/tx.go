@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 	"github.com/gorm-ryw/gorm-ryw/policy"
@@ -40,15 +41,23 @@ func (p *Pool) BeginTx(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool,
 		rec.implicit = false
 		return p.DB.BeginTx(ctx, opts)
 	}
-	if p.readsOnly(opts) {
-		if tx, err := p.beginRead(ctx, opts); tx != nil || err != nil {
-			return tx, err
-		}
+	switch readsOnly := p.readsOnly(opts); {
+	case p.layer.plain() && p.known.Replica != nil:
+		return p.beginPlain(ctx, opts)
+	case readsOnly && !p.layer.plain():
+		return p.beginRead(ctx, opts)
 	}
-	return p.beginOnPrimary(ctx, opts)
+	return p.beginOnPrimary(ctx, opts, nil)
 }
 
-func (p *Pool) beginOnPrimary(ctx context.Context, opts *sql.TxOptions) (gorm.ConnPool, error) {
+// beginOnPrimary begins a transaction on the primary. One that fell back to it ends
+// that with its own end.
+func (p *Pool) beginOnPrimary(ctx context.Context, opts *sql.TxOptions, fell func()) (_ gorm.ConnPool, err error) {
+	defer func() {
+		if err != nil && fell != nil {
+			fell()
+		}
+	}()
 	obs := observersOf(ctx, beginHint(ctx))
 	if _, err := p.layer.guard(ctx, p.known.Group, &obs); err != nil {
 		return nil, err
@@ -58,16 +67,16 @@ func (p *Pool) beginOnPrimary(ctx context.Context, opts *sql.TxOptions) (gorm.Co
 		if err != nil {
 			return nil, err
 		}
-		return source.beginOnPrimary(ctx, opts)
+		return source.beginOnPrimary(ctx, opts, fell)
 	}
 	if p.known.Reports {
-		return p.beginReported(ctx, opts)
+		return p.beginReported(ctx, opts, fell)
 	}
 	sqlTx, err := p.DB.BeginTx(ctx, opts)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tx{Tx: sqlTx, layer: p.layer, group: p.known.Group, readOnly: isReadOnly(opts)}
+	t := &Tx{Tx: sqlTx, layer: p.layer, group: p.known.Group, readOnly: isReadOnly(opts), fell: fell}
 	t.begin(ctx)
 	return t, nil
 }
@@ -90,6 +99,7 @@ type Tx struct {
 	group    *watcher.Group
 	decision policy.Decision // on a replica, why it is there
 	readOnly bool
+	fell     func() // ends a read that fell back to the primary; nil if it did not
 	own      session.Session
 	unwatch  func() bool // stops watching the context
 
@@ -299,6 +309,9 @@ func (t *Tx) release() {
 
 // releaseSessions lets the sessions' other reads leave the primary again.
 func (t *Tx) releaseSessions() {
+	if t.fell != nil {
+		t.fell()
+	}
 	t.mu.Lock()
 	writing := t.writing
 	t.writing = nil
@@ -316,7 +329,7 @@ func (t *Tx) token() token.Token {
 	t.mu.Unlock()
 	tok := t.own.Token()
 	if open && t.decision.Replica == nil {
-		return tok.With(token.Entry{Key: t.group.Key(), Wrote: true})
+		return tok.With(token.Entry{Key: t.group.Key(), Wrote: true, Minted: time.Now()})
 	}
 	return tok
 }

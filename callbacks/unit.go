@@ -23,10 +23,11 @@ import (
 type unit struct {
 	observers observers
 	own       *session.Session
-	pure      bool // a read, of which the callbacks tell
-	renew     bool // replaces a token over its maximal age
-	writing   bool // BeginWrite was called for the observers
-	part      bool // of a transaction, which is counted instead
+	pure      bool   // a read, of which the callbacks tell
+	renew     bool   // replaces a token over its maximal age
+	writing   bool   // BeginWrite was called for the observers
+	fell      func() // ends a transaction that fell back to the primary, or nil
+	part      bool   // of a transaction, which is counted instead
 	ended     atomic.Bool
 	unwatch   atomic.Pointer[func() bool] // stops watching the context
 	// owed is for a read that ended without a position while its callbacks run:
@@ -52,8 +53,14 @@ func (u *unit) finish() {
 	if stop := u.unwatch.Load(); stop != nil {
 		(*stop)()
 	}
-	if !u.ended.Swap(true) && u.writing {
+	if u.ended.Swap(true) {
+		return
+	}
+	if u.writing {
 		u.observers.each((*session.Session).EndWrite)
+	}
+	if u.fell != nil {
+		u.fell()
 	}
 }
 
@@ -224,11 +231,14 @@ func (l *Layer) ReplicaHooks(n *watcher.Node) rywpgx.Hooks { return replicaHooks
 
 // Admit implements rywpgx.Hooks.
 func (h replicaHooks) Admit(ctx context.Context, conn *pgx.Conn) (*watcher.Probe, error) {
+	if h.layer.plain() {
+		return nil, nil
+	}
 	return h.node.Prove(ctx, conn)
 }
 
 // Admitted implements rywpgx.Hooks.
-func (h replicaHooks) Admitted(conn *pgx.Conn) bool { return h.node.Admitted(conn) }
+func (h replicaHooks) Admitted(conn *pgx.Conn) bool { return h.layer.plain() || h.node.Admitted(conn) }
 
 // Pure implements rywpgx.Hooks.
 func (h replicaHooks) Pure(sql string) bool { return h.layer.cfg.Classifier.Statement(sql).Pure }
@@ -251,8 +261,8 @@ func observed(ctx context.Context, u *unit) context.Context {
 
 // beginReported begins a transaction whose end the driver reports. It is the
 // plain *sql.Tx that libraries look for.
-func (p *Pool) beginReported(ctx context.Context, opts *sql.TxOptions) (*sql.Tx, error) {
-	u := &unit{own: &session.Session{}, observers: observersOf(ctx, beginHint(ctx))}
+func (p *Pool) beginReported(ctx context.Context, opts *sql.TxOptions, fell func()) (*sql.Tx, error) {
+	u := &unit{own: &session.Session{}, observers: observersOf(ctx, beginHint(ctx)), fell: fell}
 	u.observers.add(u.own)
 	u.write(p.known.Group.Key())
 	tx, err := p.DB.BeginTx(observed(ctx, u), opts)

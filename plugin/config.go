@@ -38,6 +38,17 @@ var (
 	ErrLostWrite    = policy.ErrLostWrite
 )
 
+// Who decides where reads go, see the constants of package policy.
+const (
+	Normal        = policy.Normal
+	PrimaryOnly   = policy.PrimaryOnly
+	PlainResolver = policy.PlainResolver
+)
+
+// ErrOverloaded is returned for a read that no replica qualifies for while as many
+// reads have fallen back to the primary as Config.Fallback allows.
+var ErrOverloaded = policy.ErrOverloaded
+
 // Defaults of Config.
 const (
 	DefaultMaxWait        = policy.DefaultWait
@@ -50,6 +61,9 @@ const (
 // NoWait as MaxWait sends a read to the primary at once when no replica has
 // caught up.
 const NoWait time.Duration = -1
+
+// NoRotation as Rotation.High leaves every healthy replica in rotation.
+const NoRotation time.Duration = -1
 
 // AnyAge as MaxTokenAge accepts tokens however old.
 const AnyAge time.Duration = -1
@@ -78,6 +92,26 @@ type Config struct {
 	// MaxTokenAge is the age from which on a token is not judged any more: the
 	// primary serves. Zero: DefaultMaxTokenAge. AnyAge: no limit.
 	MaxTokenAge time.Duration
+
+	// Mode is who decides where reads go. Zero: Normal. PrimaryOnly and PlainResolver,
+	// which guarantees nothing, are for emergencies.
+	Mode policy.Mode
+
+	// Window has a session's reads go to the primary for that long after its last
+	// write. Where replicas have positions that can be relied on it is asked for in
+	// addition; where none has, as behind a connection pooler, it alone decides, and
+	// proves nothing: a replica that is further behind serves stale reads. It is
+	// counted by the wall clocks of the processes that a token passes through. Zero:
+	// no window.
+	Window time.Duration
+
+	// Fallback caps the reads that the primary serves because no replica qualifies.
+	// Zero: no caps.
+	Fallback policy.Fallback
+
+	// Rotation takes slow replicas out of the choice for reads that ask for nothing.
+	// Zero fields: the defaults. High of NoRotation: all healthy replicas serve.
+	Rotation policy.Rotation
 
 	// Monotonic is how far a session's later reads are kept from seeing an older
 	// state than its earlier ones. Zero: MonotonicOn.
@@ -141,6 +175,10 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.CaptureTimeout, DefaultCaptureTimeout)
 	setDefault(&c.ProbeInterval, DefaultProbeInterval)
 	setDefault(&c.ProbeTimeout, DefaultProbeTimeout)
+	if c.Fallback.Rate > 0 || c.Fallback.Concurrent > 0 {
+		setDefault(&c.Fallback.Wait, DefaultFallbackWait)
+	}
+	c.Rotation = rotationDefaults(c.Rotation)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
@@ -160,6 +198,28 @@ func (c Config) validate() error {
 			return invalid("Replicas[%d]: have nil, want a dialector", i)
 		}
 	}
+	if err := c.validateDurations(); err != nil {
+		return err
+	}
+	switch {
+	case c.Default != Strong && c.Default != StaleOK:
+		return invalid("Default: have %s, want Strong or StaleOK", c.Default)
+	case !c.Mode.Valid():
+		return invalid("Mode: have %s, want Normal, PrimaryOnly or PlainResolver", c.Mode)
+	case !c.Monotonic.Valid():
+		return invalid("Monotonic: have %s, want MonotonicOn, MonotonicStrict or MonotonicOff", c.Monotonic)
+	case c.TrustPools && len(c.Replicas) > 0:
+		return invalid("TrustPools: is set together with Replicas, whose connections are proven; want one of them")
+	case c.ProbeTimeout < time.Millisecond:
+		return invalid("ProbeTimeout: have %s, want 1ms or more", c.ProbeTimeout)
+	}
+	if err := validateFallback(c.Fallback); err != nil {
+		return err
+	}
+	return validateRotation(c.Rotation)
+}
+
+func (c Config) validateDurations() error {
 	for _, f := range []struct {
 		name    string
 		d       time.Duration
@@ -170,20 +230,16 @@ func (c Config) validate() error {
 		{"CaptureTimeout", c.CaptureTimeout, 0},
 		{"ProbeInterval", c.ProbeInterval, 0},
 		{"ProbeTimeout", c.ProbeTimeout, 0},
+		{"Window", c.Window, 0},
+		{"Fallback.Wait", c.Fallback.Wait, NoWait},
+		{"Rotation.High", c.Rotation.High, NoRotation},
+		{"Rotation.Low", c.Rotation.Low, 0},
+		{"Rotation.Settle", c.Rotation.Settle, 0},
+		{"Rotation.StuckAfter", c.Rotation.StuckAfter, 0},
 	} {
 		if f.d < 0 && f.d != f.special {
 			return invalid("%s: have %s, want more than 0", f.name, f.d)
 		}
-	}
-	switch {
-	case c.Default != Strong && c.Default != StaleOK:
-		return invalid("Default: have %s, want Strong or StaleOK", c.Default)
-	case !c.Monotonic.Valid():
-		return invalid("Monotonic: have %s, want MonotonicOn, MonotonicStrict or MonotonicOff", c.Monotonic)
-	case c.TrustPools && len(c.Replicas) > 0:
-		return invalid("TrustPools: is set together with Replicas, whose connections are proven; want one of them")
-	case c.ProbeTimeout < time.Millisecond:
-		return invalid("ProbeTimeout: have %s, want 1ms or more", c.ProbeTimeout)
 	}
 	return nil
 }
@@ -193,9 +249,12 @@ func invalid(format string, args ...any) error {
 }
 
 func (c Config) settings() policy.Settings {
+	fallback, rotation := c.Fallback, c.Rotation
+	fallback.Wait, rotation.High = max(fallback.Wait, 0), max(rotation.High, 0)
 	return policy.Settings{
 		Default: c.Default, Balancer: c.Balancer,
 		Wait: max(c.MaxWait, 0), MaxTokenAge: max(c.MaxTokenAge, 0), Monotonic: c.Monotonic,
+		Mode: c.Mode, Window: c.Window, Fallback: fallback, Rotation: rotation,
 	}
 }
 

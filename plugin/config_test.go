@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,21 @@ func TestInvalidConfig(t *testing.T) {
 		"safe function":         {Config{SafeFunctions: []string{""}}, "SafeFunctions", ""},
 		"writing function":      {Config{WritingFunctions: []string{"not a name("}}, "WritingFunctions", ""},
 		"table":                 {Config{PrimaryTables: []string{""}}, "PrimaryTables", ""},
+		"mode unknown":          {Config{Mode: 9}, "Mode", "have Mode(9)"},
+		"window negative":       {Config{Window: -1}, "Window", "have -1ns"},
+		"rate negative":         {Config{Fallback: policy.Fallback{Rate: -1}}, "Fallback.Rate", "have -1"},
+		"rate is no number":     {Config{Fallback: policy.Fallback{Rate: math.NaN()}}, "Fallback.Rate", "have NaN"},
+		"burst negative":        {Config{Fallback: policy.Fallback{Rate: 1, Burst: -1}}, "Fallback.Burst", "have -1"},
+		"burst without rate":    {Config{Fallback: policy.Fallback{Burst: 1}}, "Fallback.Burst", "without a Rate"},
+		"concurrent negative":   {Config{Fallback: policy.Fallback{Concurrent: -1}}, "Fallback.Concurrent", "have -1"},
+		"fallback wait":         {Config{Fallback: policy.Fallback{Concurrent: 1, Wait: -2}}, "Fallback.Wait", "have -2ns"},
+		"stale without cap":     {Config{Fallback: policy.Fallback{Stale: true}}, "Fallback.Stale", "without a cap"},
+		"high negative":         {Config{Rotation: policy.Rotation{High: -2}}, "Rotation.High", "have -2ns"},
+		"high beyond measure":   {Config{Rotation: policy.Rotation{High: time.Hour}}, "Rotation.High", "want 8m0s or less"},
+		"low above high":        {Config{Rotation: policy.Rotation{High: time.Second, Low: time.Second}}, "Rotation.Low", "less than High, which is 1s"},
+		"settle negative":       {Config{Rotation: policy.Rotation{Settle: -1}}, "Rotation.Settle", "have -1ns"},
+		"stuck negative":        {Config{Rotation: policy.Rotation{StuckAfter: -1}}, "Rotation.StuckAfter", "have -1ns"},
+		"keep negative":         {Config{Rotation: policy.Rotation{Keep: -1}}, "Rotation.Keep", "have -1"},
 		"the first one decides": {Config{MaxWait: -2, ProbeTimeout: -1}, "MaxWait", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +85,11 @@ func TestValidConfig(t *testing.T) {
 		"any age":     {MaxTokenAge: AnyAge},
 		"stale ok":    {Default: StaleOK, Balancer: policy.RoundRobin()},
 		"trust pools": {TrustPools: true},
+		"caps":        {Fallback: policy.Fallback{Rate: 0.5, Burst: 3, Concurrent: 2, Wait: NoWait, Stale: true}},
+		"rotation":    {Rotation: policy.Rotation{High: 4 * time.Minute, Low: time.Nanosecond, Settle: time.Hour, Keep: 3, StuckAfter: time.Hour}},
+		"no rotation": {Rotation: policy.Rotation{High: NoRotation, Keep: -7}},
+		"low default": {Rotation: policy.Rotation{High: time.Second}},
+		"window":      {Window: time.Second, Mode: PrimaryOnly},
 		"names":       {Cluster: "orders", SafeFunctions: []string{"app.total"}, WritingFunctions: []string{"now"}, PrimaryTables: []string{"jobs"}},
 		"durations":   {MaxWait: time.Second, MaxTokenAge: time.Second, CaptureTimeout: time.Second, ProbeInterval: time.Second, ProbeTimeout: time.Millisecond},
 	} {

@@ -32,6 +32,12 @@
 // they serve no token reads; with it they do as long as the watcher's own
 // connection holds.
 //
+// # When replicas fall behind
+//
+// Config.Fallback caps what then falls back to the primary, Config.Rotation takes slow
+// replicas out, Config.Window keeps a session's reads on the primary for a while after
+// a write. [Plugin.Tune] changes that, and most else, while the application runs.
+//
 // # What went where
 //
 // [Explain] says why a query went where it went, [ExplainInto] does for what returns no

@@ -31,7 +31,8 @@ func Into(ctx context.Context, into *token.Token) context.Context { return sessi
 
 // Explanation says where a statement went and why.
 type Explanation struct {
-	// Node is the replica's host and port; "primary" otherwise.
+	// Node is the replica's host and port; "nowhere" of a read that failed with
+	// ErrOverloaded, "primary" otherwise.
 	Node string
 	// Replica says that a replica served it.
 	Replica bool
@@ -50,6 +51,10 @@ type Explanation struct {
 	// survived a failover: it lies beyond the point where its timeline was left, or
 	// that point is not known. The read was served all the same.
 	PossiblyLost bool
+	// Stale says that the read was served outside of the guarantee, as
+	// Config.Fallback.Stale or the mode PlainResolver has it: what it had to see may
+	// be missing.
+	Stale bool
 	// Waited is the time spent waiting for a replica.
 	Waited time.Duration
 	// Retries is how often the read was sent again, because the server that it had
@@ -106,6 +111,10 @@ func explanation(d policy.Decision) Explanation {
 	e := Explanation{
 		Node: "primary", Reason: d.Reason, Level: d.Level, Want: d.Want, Have: d.Have,
 		Age: d.Age, Gap: d.Gap(), Waited: d.Waited, PossiblyLost: d.Lost, Retries: d.Retries,
+		Stale: d.Stale,
+	}
+	if d.Err != nil {
+		e.Node = "nowhere"
 	}
 	if d.Replica != nil {
 		e.Node, e.Replica = d.Replica.Node.Name(), true
@@ -142,6 +151,9 @@ func (e Explanation) String() string {
 	}
 	if e.Gap > 0 {
 		fmt.Fprintf(&b, ", %d bytes short", e.Gap)
+	}
+	if e.Stale {
+		b.WriteString(", STALE")
 	}
 	if e.PossiblyLost {
 		b.WriteString(", possibly lost in a failover")
@@ -188,6 +200,10 @@ type NodeStatus struct {
 	LagKnown bool
 	// Paused says that replay is paused.
 	Paused bool
+	// Out is how long a replica has been out of rotation for its lag; zero: it is in.
+	// Stuck says that this is longer than Config.Rotation.StuckAfter.
+	Out   time.Duration
+	Stuck bool
 	// Age is how long ago the position was asked for; zero if never.
 	Age time.Duration
 	// Queries counts position queries sent, Calls the questions they answered.
@@ -203,6 +219,15 @@ type ClusterStatus struct {
 	// reason that there is for it.
 	TokenReads int64
 	Fallbacks  map[policy.Reason]int64
+	// OtherFallbacks counts reads that the primary served for the same reasons and
+	// that had nothing to see: a bound on staleness at most.
+	OtherFallbacks map[policy.Reason]int64
+	// Overloaded counts reads that failed with ErrOverloaded, ServedStale those that
+	// were served outside of the guarantee instead, as Config.Fallback has it.
+	Overloaded, ServedStale int64
+	// FallingBack is how many reads that fell back are under way, if there is a cap
+	// on that.
+	FallingBack int
 	// Awaited are the waits of reads that a replica served in the end, InVain of
 	// those that none did.
 	Awaited, InVain policy.Waits
@@ -234,6 +259,8 @@ type Status struct {
 	// InvalidTokens counts statements that failed because the token they were given
 	// is none.
 	InvalidTokens int64
+	// Tuning is what is in force.
+	Tuning Tuning
 }
 
 // Status returns the freshness table and counters. It asks no server.
@@ -241,16 +268,20 @@ func (p *Plugin) Status() Status {
 	p.mu.Lock()
 	groups, layer := p.groups, p.layer
 	p.mu.Unlock()
-	st := Status{Reads: map[policy.Reason]int64{}}
-	reads := p.readsOfReplicas()
+	st := Status{Reads: map[policy.Reason]int64{}, Tuning: p.Tuning()}
+	reads, standing := p.readsOfReplicas(), map[*watcher.Node]policy.Standing{}
+	for _, rep := range p.replicas() {
+		standing[rep.Node] = p.router.Standing(rep, now())
+	}
 	for i, g := range groups {
 		primary, counted := g.Primary.State(), p.router.Stats(g)
 		st.Clusters = append(st.Clusters, clusterStatus(counted))
 		reads[g.Primary] = counted.Reads
 		first := len(st.Nodes)
 		for _, n := range append([]*watcher.Node{g.Primary}, g.Replicas()...) {
-			st.Nodes = append(st.Nodes, nodeStatus(n, i, n.IsPrimary(), primary))
-			st.Nodes[len(st.Nodes)-1].Reads = reads[n]
+			s, at := nodeStatus(n, i, n.IsPrimary(), primary), standing[n]
+			s.Reads, s.Out, s.Stuck = reads[n], at.Out, at.Stuck
+			st.Nodes = append(st.Nodes, s)
 		}
 		tellApart(st.Nodes[first:])
 	}
@@ -279,7 +310,8 @@ func (p *Plugin) readsOfReplicas() map[*watcher.Node][]policy.ReadCount {
 
 func clusterStatus(s policy.Stats) ClusterStatus {
 	return ClusterStatus{
-		TokenReads: s.TokenReads, Fallbacks: s.Fallbacks, Awaited: s.Awaited, InVain: s.InVain,
+		TokenReads: s.TokenReads, Fallbacks: s.Fallbacks, OtherFallbacks: s.OtherFallbacks,
+		Overloaded: s.Overloaded, ServedStale: s.ServedStale, FallingBack: s.FallingBack, Awaited: s.Awaited, InVain: s.InVain,
 		PossiblyLost: s.PossiblyLost, BeyondPrimary: s.BeyondPrimary, MarksResolved: s.MarksResolved,
 	}
 }

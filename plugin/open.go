@@ -139,7 +139,12 @@ func (p *Plugin) openReplica(d gorm.Dialector) (*policy.Replica, error) {
 		return nil, err
 	}
 	node := p.home.Add(src.name, src.dial, "")
-	return &policy.Replica{Node: node, Pool: src.pg.OpenDB(node.Admit, node.Admitted)}, nil
+	hooks := p.layer.ReplicaHooks(node)
+	admit := func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := hooks.Admit(ctx, conn)
+		return err
+	}
+	return &policy.Replica{Node: node, Pool: src.pg.OpenDB(admit, hooks.Admitted)}, nil
 }
 
 // opened is a dialector whose pool is open already.

@@ -31,6 +31,10 @@ type Plugin struct {
 	policy        *policy.Policy
 	invalidConfig error
 	onlookers     onlookers
+	turns         rotator
+
+	tuneMu sync.Mutex // protects tuned
+	tuned  Tuning     // what is in force
 
 	mu       sync.Mutex // protects what follows
 	db       *gorm.DB   // nil until initialized
@@ -55,6 +59,7 @@ func New(cfg Config) *Plugin {
 	p := &Plugin{cfg: cfg.withDefaults(), foreign: map[*sql.DB]struct{}{}}
 	p.invalidConfig = p.cfg.validate()
 	p.router = policy.NewRouter(p.cfg.settings())
+	p.tuned = p.cfg.tuning()
 	p.policy = p.router.Policy(p.seePools)
 	return p
 }
@@ -93,6 +98,10 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 		return fmt.Errorf("gorm-ryw: %w", err)
 	}
 	p.db = db
+	p.startRotator()
+	if m := p.Tuning().Mode; m != Normal {
+		p.announce(m)
+	}
 	return nil
 }
 
@@ -149,6 +158,7 @@ func (p *Plugin) Close() error {
 	p.closePage()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.stopRotator()
 	return p.shutDown()
 }
 

@@ -45,6 +45,7 @@ func (r *Replica) Reads() []ReadCount { return r.reads.counts() }
 // counters are those of one cluster.
 type counters struct {
 	reads     tally // of the primary
+	nowhere   tally // that failed
 	tokens    atomic.Int64
 	fallbacks [reasons]atomic.Int64
 	waits     [2]waits // in vain; for a replica
@@ -62,6 +63,14 @@ type Stats struct {
 	// reason. The zeros are in it, so that a rate of each is known from the start.
 	TokenReads int64
 	Fallbacks  map[Reason]int64
+	// OtherFallbacks are reads that the primary served for the same reasons and that
+	// had nothing to see: a bound on staleness at most.
+	OtherFallbacks map[Reason]int64
+	// Overloaded are reads that failed with ErrOverloaded, ServedStale those that a cap
+	// had served outside of the guarantee instead.
+	Overloaded, ServedStale int64
+	// FallingBack is how many that fell back are under way, if there is a cap on that.
+	FallingBack int
 	// Awaited are the waits of reads that a replica served in the end, InVain of
 	// those that none did.
 	Awaited, InVain Waits
@@ -84,6 +93,9 @@ func (r *Router) Stats(g *watcher.Group) Stats {
 		InVain: c.waits[0].load(), Awaited: c.waits[1].load(),
 		PossiblyLost: c.lost.Load(), BeyondPrimary: c.beyond.Load(), MarksResolved: c.resolved.Load(),
 	}
+	gov := r.Pools.governorOf(g)
+	st.OtherFallbacks, st.Overloaded, st.ServedStale = gov.shed()
+	st.FallingBack = gov.underWay()
 	for why := range c.fallbacks {
 		if Reason(why).Fallback() {
 			st.Fallbacks[Reason(why)] = c.fallbacks[why].Load()
@@ -96,7 +108,7 @@ func (r *Router) Stats(g *watcher.Group) Stats {
 func (r *Router) Count(why Reason) (n int64) {
 	if m := r.counts.Load(); m != nil {
 		for _, c := range *m {
-			n += c.reads.of(why)
+			n += c.reads.of(why) + c.nowhere.of(why)
 		}
 	}
 	for _, p := range r.Pools.All() {
@@ -111,7 +123,9 @@ func (r *Router) Count(why Reason) (n int64) {
 func (r *Router) Counted(g *watcher.Group, d *Decision) {
 	c := r.counters(g)
 	served := 0
-	if d.Replica != nil {
+	if d.Err != nil {
+		c.nowhere.add(d)
+	} else if d.Replica != nil {
 		served = 1
 		d.Replica.reads.add(d)
 	} else {

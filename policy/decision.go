@@ -10,7 +10,7 @@ import (
 // Reason says why a read went where it went.
 type Reason uint8
 
-// The reasons. Those from ByStrong on end on the primary.
+// The reasons. Those from ByStrong on end on the primary, but for Overloaded.
 const (
 	// Undecided is the reason of a statement that was not routed: a dry run, a
 	// transaction, a pool that is not known.
@@ -25,6 +25,15 @@ const (
 	Awaited
 	// Checked: the replica proved with the read itself that it had caught up.
 	Checked
+	// AfterWindow: the time window after the session's last write has passed, and
+	// the servers have no positions that could say more.
+	AfterWindow
+	// ServedStale: too many reads fall back, and a healthy replica served though it
+	// is not known to have what was to be seen.
+	ServedStale
+	// ByResolver: routing is switched off, and the read went where dbresolver
+	// sent it, to a replica or the primary.
+	ByResolver
 	// ByStrong: the query, the context or the default asked for the primary.
 	ByStrong
 	// ByDefault: there was neither hint nor session and the default is Strong.
@@ -61,6 +70,13 @@ const (
 	ReplicaFailed
 	// Canceled: the caller's context ended while waiting.
 	Canceled
+	// InWindow: the time window after the session's last write has not passed.
+	InWindow
+	// ByMode: the mode is PrimaryOnly.
+	ByMode
+	// Overloaded: too many reads fall back to the primary, and this one failed with
+	// ErrOverloaded.
+	Overloaded
 
 	reasons
 )
@@ -72,6 +88,9 @@ var reasonNames = [reasons]string{
 	SameNode:          "replica of the previous read",
 	Awaited:           "waited for replica",
 	Checked:           "replica proved it with the read",
+	AfterWindow:       "time window after the write has passed",
+	ServedStale:       "stale, as too many reads fall back",
+	ByResolver:        "dbresolver's choice, nothing is guaranteed",
 	ByStrong:          "strong",
 	ByDefault:         "default is strong",
 	NotPure:           "not provably a pure read",
@@ -89,6 +108,9 @@ var reasonNames = [reasons]string{
 	MarkUnresolved:    "position of an earlier write or read is not known",
 	ReplicaFailed:     "replica failed",
 	Canceled:          "context ended while waiting",
+	InWindow:          "time window after a write",
+	ByMode:            "mode is primary only",
+	Overloaded:        "too many reads fall back",
 }
 
 // reasonLabels are short names for metrics, which never change. A reason without one
@@ -117,6 +139,12 @@ var reasonLabels = [reasons]string{
 	MarkUnresolved:    "mark_unresolved",
 	ReplicaFailed:     "replica_failed",
 	Canceled:          "canceled",
+	AfterWindow:       "after_window",
+	ServedStale:       "served_stale",
+	ByResolver:        "resolver",
+	InWindow:          "in_window",
+	ByMode:            "primary_only",
+	Overloaded:        "overloaded",
 }
 
 // Label is the reason's name in metrics: lower case, with underscores.
@@ -127,21 +155,22 @@ func (r Reason) Label() string {
 	return strings.ReplaceAll(r.String(), " ", "_")
 }
 
-// Fallback reports whether a read that had something to see went to the primary
-// for this reason because no replica qualified.
-func (r Reason) Fallback() bool {
-	switch r {
-	case NoneHealthy, NoneProven, Behind, OtherTimeline, UnknownCluster, TokenAged, TokenOverflow, MarkUnresolved, ReplicaFailed:
-		return true
-	}
-	return false
-}
-
 func (r Reason) String() string {
 	if r < reasons {
 		return reasonNames[r]
 	}
 	return "unknown reason"
+}
+
+// Fallback reports whether the reason is that no replica qualified, so that the
+// primary has to serve what was meant for replicas.
+func (r Reason) Fallback() bool {
+	switch r {
+	case NoneHealthy, NoneProven, Behind, OtherTimeline, UnknownCluster,
+		TokenAged, TokenOverflow, MarkUnresolved, ReplicaFailed:
+		return true
+	}
+	return false
 }
 
 // Reasons returns every reason, for counters.
@@ -181,6 +210,11 @@ type Decision struct {
 	// nil if it was the primary.
 	Retries int
 	Tried   *Replica
+	// Stale says that the read was served outside of the guarantee: what was to be
+	// seen may be missing.
+	Stale bool
+	// Err is why the read fails instead of being served: ErrOverloaded; else nil.
+	Err error
 }
 
 // Gap is by how many bytes of WAL the position relied on was short of what was

@@ -15,6 +15,10 @@
 //
 // What cannot be proved is not relied on: unknown always means the primary.
 //
+// What reaches the primary for the lack of a replica is counted and can be capped, see
+// [Fallback]; slow replicas leave the choice in 2, see [Rotation]; [Mode] switches all
+// of this off. A Router's settings may be changed at any time, see [Router.Use].
+//
 // # As a dbresolver policy
 //
 // [Router.Policy] is a dbresolver.Policy. Such a policy sees neither context nor

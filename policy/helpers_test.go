@@ -45,6 +45,12 @@ func newRig(t *testing.T, s Settings, positions ...uint64) *rig {
 
 func newRigOf(t *testing.T, s Settings, primary fakepg.State, standbys ...fakepg.State) *rig {
 	t.Helper()
+	return newRigWithout(t, "", s, primary, standbys...)
+}
+
+// newRigWithout has standbys whose positions are not to be relied on, for a reason.
+func newRigWithout(t *testing.T, why string, s Settings, primary fakepg.State, standbys ...fakepg.State) *rig {
+	t.Helper()
 	leakcheck.Check(t)
 	r := &rig{t: t, router: NewRouter(s), primary: fakepg.New(t, primary)}
 	cfg := watcher.Config{IdleInterval: time.Hour, ProbeTimeout: patience}
@@ -53,7 +59,7 @@ func newRigOf(t *testing.T, s Settings, primary fakepg.State, standbys ...fakepg
 	for _, st := range standbys {
 		s := fakepg.New(t, st)
 		r.servers = append(r.servers, s)
-		replicas = append(replicas, &Replica{Node: r.group.Add(s.Addr(), s.Dial, ""), Pool: noPool(t)})
+		replicas = append(replicas, &Replica{Node: r.group.Add(s.Addr(), s.Dial, why), Pool: noPool(t)})
 	}
 	t.Cleanup(r.group.Close)
 	r.set = r.router.Pools.AddSet(r.group, replicas)
@@ -142,7 +148,11 @@ func (r *rig) queries() []int {
 func (r *rig) decide(q *Request) Decision {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	return r.router.Decide(ctx, q)
+	d := r.router.Decide(ctx, q)
+	if d.Reason != Checked { // which is final only with its answer
+		r.router.Counted(r.group, &d)
+	}
+	return d
 }
 
 // read is a request of a session under the level that sessions have.
@@ -153,6 +163,11 @@ func (r *rig) read(s *session.Session) *Request {
 // wrote is a session that wrote at a position of timeline 1.
 func wrote(lsn uint64) *session.Session {
 	return session.New(token.FromEntries(token.Entry{Key: key, Write: at(1, lsn)}))
+}
+
+// wroteAgo is one that did so some time ago.
+func wroteAgo(lsn uint64, ago time.Duration) *session.Session {
+	return session.New(token.FromEntries(token.Entry{Key: key, Write: at(1, lsn), Minted: time.Now().Add(-ago)}))
 }
 
 func at(timeline uint32, lsn uint64) token.Position {

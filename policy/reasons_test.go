@@ -12,7 +12,7 @@ import (
 
 // givenElsewhere are the reasons of statements that never get to Decide.
 var givenElsewhere = map[Reason]bool{
-	Undecided: true, ByDefault: true, NotPure: true, InTransaction: true, LookupBeforeWrite: true,
+	Undecided: true, ByDefault: true, ByResolver: true, NotPure: true, InTransaction: true, LookupBeforeWrite: true,
 }
 
 // decideCase is one way to each reason.
@@ -106,6 +106,42 @@ var decideCases = []decideCase{
 		Settings{Wait: patience},
 		[]uint64{899},
 		func(r *rig, q *Request) { q.Sessions[0], r.set.Replicas[0].Checks = wrote(900), true }, 0, Checked,
+	},
+	{
+		"a mode without replicas",
+		Settings{Mode: PrimaryOnly},
+		[]uint64{1000},
+		func(*rig, *Request) {}, -1, ByMode,
+	},
+	{
+		"wrote just now",
+		Settings{Window: time.Hour},
+		[]uint64{1000},
+		func(_ *rig, q *Request) { q.Sessions[0] = wroteAgo(900, time.Minute) }, -1, InWindow,
+	},
+	{
+		"wrote long ago",
+		Settings{Window: time.Minute},
+		[]uint64{899, 900},
+		func(_ *rig, q *Request) { q.Sessions[0] = wroteAgo(900, time.Hour) }, 1, CaughtUp,
+	},
+	{
+		"no more may fall back",
+		Settings{Fallback: Fallback{Concurrent: 1}},
+		[]uint64{899},
+		func(r *rig, q *Request) {
+			r.fallBack()
+			q.Sessions[0] = wrote(900)
+		}, -1, Overloaded,
+	},
+	{
+		"no more may fall back, stale will do",
+		Settings{Fallback: Fallback{Concurrent: 1, Stale: true}},
+		[]uint64{899},
+		func(r *rig, q *Request) {
+			r.fallBack()
+			q.Sessions[0] = wrote(900)
+		}, 0, ServedStale,
 	},
 	{
 		"bare LSN",
@@ -328,7 +364,7 @@ func TestCanceled(t *testing.T) {
 }
 
 func TestEveryReasonIsReached(t *testing.T) {
-	reached := map[Reason]bool{Canceled: true, UnknownCluster: true} // above
+	reached := map[Reason]bool{Canceled: true, UnknownCluster: true, AfterWindow: true} // above, and for windows
 	for _, tc := range decideCases {
 		reached[tc.why] = true
 	}

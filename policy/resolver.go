@@ -34,6 +34,7 @@ func (p *Policy) Force(pool *sql.DB) { p.force.Store(pool) }
 func (p *Policy) Resolve(pools []gorm.ConnPool) gorm.ConnPool {
 	p.seen(pools)
 	force := p.force.Load()
+	plain := p.router.Settings().Mode == PlainResolver
 	healthy := -1
 	for n, i := 1, 0; i < len(pools); i++ {
 		db, ok := pools[i].(*sql.DB)
@@ -44,7 +45,7 @@ func (p *Policy) Resolve(pools []gorm.ConnPool) gorm.ConnPool {
 			return pools[i]
 		}
 		known := p.router.Pools.Lookup(db)
-		if known == nil || known.Replica == nil || !known.Replica.Node.State().Healthy {
+		if plain || known == nil || known.Replica == nil || !known.Replica.Node.State().Healthy {
 			continue
 		}
 		if rand.IntN(n) == 0 {

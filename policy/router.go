@@ -11,45 +11,21 @@ import (
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 )
 
-// Defaults of Settings.
-const (
-	// DefaultWait is how long a read waits for a replica at most, if one is expected
-	// to catch up within that time, before the primary serves it.
-	DefaultWait = 50 * time.Millisecond
-	// DefaultMaxTokenAge is the age past which a token is not judged any more:
-	// the primary serves.
-	DefaultMaxTokenAge = 24 * time.Hour
-)
-
-// Settings are what a Router goes by. Immutable.
-type Settings struct {
-	Default     Default
-	Balancer    Balancer      // nil: LeastBusy
-	Wait        time.Duration // zero: do not wait
-	MaxTokenAge time.Duration // zero: any age
-	Monotonic   Monotonic     // zero: MonotonicOn
-}
-
 // Router makes decisions and counts them. Safe for concurrent use.
 type Router struct {
 	settings atomic.Pointer[Settings]
 	counts   atomic.Pointer[map[*watcher.Group]*counters]
 	recent   atomic.Pointer[recent] // nil: none are remembered
+	rotating rotating
 	Pools    Pools
 }
 
 // NewRouter returns a router that goes by s.
 func NewRouter(s Settings) *Router {
-	if s.Balancer == nil {
-		s.Balancer = LeastBusy()
-	}
 	r := &Router{}
-	r.settings.Store(&s)
+	r.Use(s)
 	return r
 }
-
-// Settings returns what the router goes by.
-func (r *Router) Settings() *Settings { return r.settings.Load() }
 
 // Request is one read that wants a node. It is reused: Reset it before use.
 type Request struct {
@@ -66,16 +42,22 @@ type Request struct {
 	Prefer *Replica
 	// Exclude is a replica that just failed.
 	Exclude *Replica
+	// NoReplica says that none is to be tried any more once the read falls back.
+	NoReplica bool
 	// NoChecks says that the read cannot carry a check.
 	NoChecks bool
 	// Checks is how many checked reads found their replica behind.
 	Checks int
 
-	key   token.Key // of Set's cluster, for this decision
-	need  session.Need
-	lost  bool           // something of need may be
-	fresh token.Position // what MaxStaleness comes to beside a need
-	cands []*Replica     // scratch
+	key    token.Key // of Set's cluster, for this decision
+	need   session.Need
+	lost   bool           // something of need may be
+	fresh  token.Position // what MaxStaleness comes to beside a need
+	cands  []*Replica     // scratch
+	seek   seek           // which replicas would have done, if none did
+	token  bool           // there is something to be seen
+	spare  bool           // those out of rotation do not serve
+	permit *permit        // of a read that fell back, until it has ended
 
 	began, giveUp mono.Instant // of waiting
 
@@ -87,6 +69,7 @@ type Request struct {
 func (q *Request) Reset() {
 	clear(q.cands[:cap(q.cands)])
 	clear(q.Sessions[:cap(q.Sessions)])
+	q.End()
 	*q = Request{cands: q.cands[:0], Sessions: q.Sessions[:0]}
 }
 
@@ -115,6 +98,7 @@ func (q *Request) Honour(sessions ...*session.Session) {
 // resolving. With a replica that has caught up it neither waits nor allocates.
 func (r *Router) Decide(ctx context.Context, q *Request) Decision {
 	d := Decision{Level: q.Level}
+	q.seek = seekNone
 	if q.Set != nil {
 		q.key = q.Set.Group.Key()
 	}
@@ -123,10 +107,15 @@ func (r *Router) Decide(ctx context.Context, q *Request) Decision {
 		d.Reason = ByStrong
 	case q.Set == nil || len(q.Set.Replicas) == 0:
 		d.Reason = NoReplicas
+	case r.Settings().Mode == PrimaryOnly:
+		d.Reason = ByMode
 	case q.Level == StaleOK:
 		r.decideStale(ctx, q, &d)
 	default:
 		r.decideToken(ctx, q, &d)
+	}
+	if d.Replica == nil && d.Reason.Fallback() {
+		r.fallBack(ctx, q, &d)
 	}
 	return d
 }
@@ -142,7 +131,8 @@ func (r *Router) decideStale(ctx context.Context, q *Request, d *Decision) {
 		r.pickOrWait(ctx, q, d)
 		return
 	}
-	if rep := r.pick(q, func(st *watcher.State) bool { return st.Healthy }); rep != nil {
+	q.seek = seekHealthy
+	if rep := r.pickHealthy(q); rep != nil {
 		d.serve(rep, Anywhere)
 		return
 	}
@@ -158,7 +148,8 @@ func (r *Router) decideToken(ctx context.Context, q *Request, d *Decision) {
 		r.decideStale(ctx, q, d)
 		return
 	}
-	d.Judged = !q.need.Open
+	q.token = !q.need.Open
+	d.Judged = q.token
 	if q.MaxStaleness > 0 && !q.bound(ctx) {
 		d.Reason = NoneHealthy
 		return
@@ -173,6 +164,10 @@ func (r *Router) decideToken(ctx context.Context, q *Request, d *Decision) {
 		d.Reason = TokenAged
 	case q.need.Elsewhere:
 		d.Reason = TokenOverflow
+	case r.inWindow(q):
+		d.Reason = InWindow
+	case r.windowDecides(q):
+		r.afterWindow(q, d)
 	case q.need.Marked && !r.resolveMarks(ctx, q):
 		d.Reason = MarkUnresolved
 	default:
@@ -319,6 +314,7 @@ func (q *Request) covered(st *watcher.State) bool {
 }
 
 func (r *Router) pickOrWait(ctx context.Context, q *Request, d *Decision) {
+	q.seek = seekCovered
 	rep := r.pick(q, q.covered)
 	if rep != nil {
 		if st := rep.Node.State(); q.covered(st) {
@@ -336,7 +332,7 @@ func (r *Router) pick(q *Request, ok func(*watcher.State) bool) *Replica {
 	}
 	q.cands = q.cands[:0]
 	for _, rep := range q.Set.Replicas {
-		if rep == q.Exclude || !ok(rep.Node.State()) {
+		if rep == q.Exclude || q.spare && rep.out.Load() || !ok(rep.Node.State()) {
 			continue
 		}
 		if rep == q.Prefer {

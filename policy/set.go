@@ -19,6 +19,7 @@ type Replica struct {
 	Checks bool
 
 	busy  atomic.Int64
+	out   atomic.Bool // of rotation, see Rotate
 	reads tally
 }
 
@@ -36,6 +37,8 @@ func (r *Replica) End() { r.busy.Add(-1) }
 type Set struct {
 	Group    *watcher.Group
 	Replicas []*Replica
+
+	governor *governor // of Group's primary
 }
 
 // find returns the replica that is in the given life now.
@@ -64,6 +67,8 @@ type Pool struct {
 type Pools struct {
 	mu sync.Mutex // serializes changes
 	m  atomic.Pointer[map[*sql.DB]*Pool]
+
+	governors map[*watcher.Group]*governor // protected by mu
 }
 
 // Lookup returns what is known of a pool, or nil.
@@ -94,9 +99,9 @@ func (p *Pools) AddPrimary(db *sql.DB, g *watcher.Group, reports bool) {
 // AddSet records replicas that are alternatives to each other. Replicas of
 // earlier sets that stand in it move there.
 func (p *Pools) AddSet(g *watcher.Group, replicas []*Replica) *Set {
-	s := &Set{Group: g, Replicas: slices.Clone(replicas)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	s := &Set{Group: g, Replicas: slices.Clone(replicas), governor: p.governor(g)}
 	p.change(func(m map[*sql.DB]*Pool) {
 		for _, r := range s.Replicas {
 			m[r.Pool] = &Pool{Group: g, Replica: r, Set: s}

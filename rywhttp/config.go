@@ -15,6 +15,10 @@ import (
 const (
 	// DefaultHeader is the header that a token travels in, both ways.
 	DefaultHeader = "X-Consistency-Token"
+	// StaleHeader is on a response, with the value 1, for which something was read
+	// stale because too many reads fell back to the primary, see Stale of package
+	// session.
+	StaleHeader = "X-Consistency-Stale"
 	// DefaultOpenFor is Config.OpenFor.
 	DefaultOpenFor = 5 * time.Minute
 	// DefaultCookieName is Cookie.Name.

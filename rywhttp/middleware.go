@@ -127,6 +127,9 @@ type turn struct {
 func (t *turn) headers(h http.Header) {
 	did := t.watch.Changes()
 	did.Token = withoutMissing(did.Token)
+	if t.s.Stale() {
+		h.Set(StaleHeader, "1")
+	}
 	t.m.respond(h, t.in, did)
 	t.m.put(t.r, t.in, did)
 	if did.Open {

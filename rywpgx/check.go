@@ -61,6 +61,7 @@ func (c *check) verdict(err error) error {
 // accept is called in the course of the call and must not use the connection.
 func Query(ctx context.Context, pool gorm.ConnPool, accept Accept, query string, args ...any) (*sql.Rows, watcher.Sample, error) {
 	c := check{accept: accept}
+	defer c.forget()
 	rows, err := pool.QueryContext(context.WithValue(ctx, checkKey{}, &c), query, args...)
 	if no := c.verdict(err); no != nil {
 		if err == nil {
@@ -74,6 +75,7 @@ func Query(ctx context.Context, pool gorm.ConnPool, accept Accept, query string,
 // QueryRow is Query for one row. With an error there is no row.
 func QueryRow(ctx context.Context, pool gorm.ConnPool, accept Accept, query string, args ...any) (*sql.Row, watcher.Sample, error) {
 	c := check{accept: accept}
+	defer c.forget()
 	row := pool.QueryRowContext(context.WithValue(ctx, checkKey{}, &c), query, args...)
 	if no := c.verdict(row.Err()); no != nil {
 		discard(row)
@@ -89,6 +91,14 @@ func discard(row *sql.Row) {
 		_ = row.Scan() // fails, having nowhere to put anything, and closes
 	}
 }
+
+// forget lets go of who accepts: pgx keeps the contexts of a connection's last
+// queries, and the connection may rest for long.
+func (c *check) forget() { c.accept = refuseLate }
+
+var errLate = errors.New("the position came after the read had ended")
+
+func refuseLate(watcher.Sample) error { return errLate }
 
 // check has the position asked for in front of what is sent next.
 func (l *link) check(c *check) {

@@ -20,7 +20,10 @@ func (s *Session) Advance(key token.Key, pos token.Position, begun mono.Instant,
 	s.mu.Lock()
 	defer s.unlock()
 	old, _ := s.tok.Entry(key)
-	e := token.Entry{Key: key, Minted: time.Now(), Floor: pos}
+	e := token.Entry{Key: key, Minted: s.readDate(key), Floor: pos}
+	if wrote {
+		e.Minted = time.Now()
+	}
 	if wrote || old.Wrote {
 		e.Floor, e.Write = token.Position{}, pos
 	}
@@ -33,7 +36,7 @@ func (s *Session) Advance(key token.Key, pos token.Position, begun mono.Instant,
 	}
 	if begun > s.markedAt {
 		e.Wrote, e.SeenPrimary, e.BroadCovered = false, false, true
-		s.cover(key, begun)
+		s.covered.note(key, begun)
 	}
 	s.tok = tok.Replace(e)
 	s.newest = max(s.newest, begun)
@@ -69,14 +72,40 @@ func (s *Session) MarkWroteOn(key token.Key, timeline uint32) {
 		e.Write = token.Position{Timeline: timeline, LSN: 1}
 	}
 	s.tok = s.tok.With(e)
-	s.markedAt = mono.Now()
+	s.marked(key)
 }
 
 func (s *Session) mark(key token.Key, m token.Marks) {
 	s.mu.Lock()
 	defer s.unlock()
-	s.tok = s.tok.Mark(key, m, time.Now())
+	s.addMark(key, m)
+}
+
+func (s *Session) addMark(key token.Key, m token.Marks) {
+	minted := time.Now()
+	if !m.Wrote {
+		minted = s.readDate(key)
+	}
+	s.tok = s.tok.Mark(key, m, minted)
+	s.marked(key)
+}
+
+func (s *Session) marked(key token.Key) {
 	s.markedAt = mono.Now()
+	s.marks.note(key, s.markedAt)
+}
+
+// readDate is the date of what is read now: none of its own beside a write, whose
+// date is what a time window counts from. What was read would lengthen it for ever.
+func (s *Session) readDate(key token.Key) time.Time {
+	if e, ok := s.tok.Entry(key); ok && holdsWrite(&e) {
+		return time.Time{}
+	}
+	return time.Now()
+}
+
+func holdsWrite(e *token.Entry) bool {
+	return e.Wrote || !e.Write.IsZero() || !e.Former.IsZero()
 }
 
 // ReadNode records that a query had been answered by a replica by the time at.
@@ -96,8 +125,7 @@ func (s *Session) noteRead(key token.Key, node token.Incarnation, at mono.Instan
 		}
 	}
 	if node == 0 || len(s.reads) == MaxReads {
-		s.tok = s.tok.Mark(key, token.Marks{SeenPrimary: true}, time.Now())
-		s.markedAt = mono.Now()
+		s.addMark(key, token.Marks{SeenPrimary: true})
 		s.reads = slices.DeleteFunc(s.reads, func(r NodeRead) bool { return r.Key == key })
 		return
 	}
@@ -116,7 +144,7 @@ func (s *Session) SettleRead(key token.Key, node token.Incarnation, pos token.Po
 	}
 	s.reads = slices.Delete(s.reads, i, i+1)
 	s.keepLine(key, pos.Timeline, false)
-	s.tok = s.tok.With(token.Entry{Key: key, Floor: pos, Minted: time.Now()})
+	s.tok = s.tok.With(token.Entry{Key: key, Floor: pos, Minted: s.readDate(key)})
 	s.newest = max(s.newest, begun)
 }
 
@@ -130,8 +158,7 @@ func (s *Session) LoseNode(key token.Key, node token.Incarnation) {
 		return
 	}
 	s.reads = slices.Delete(s.reads, i, i+1)
-	s.tok = s.tok.Mark(key, token.Marks{SeenPrimary: true}, time.Now())
-	s.markedAt = mono.Now()
+	s.addMark(key, token.Marks{SeenPrimary: true})
 }
 
 // BeginWrite notes that a read-write transaction of this session is under way:
@@ -165,18 +192,7 @@ func (s *Session) settleAwaited() {
 		if !a.done() {
 			return false
 		}
-		s.tok = s.tok.Mark(a.key, token.Marks{Wrote: true}, time.Now())
-		s.markedAt = mono.Now()
+		s.addMark(a.key, token.Marks{Wrote: true})
 		return true
 	})
-}
-
-func (s *Session) cover(key token.Key, begun mono.Instant) {
-	for i := range s.covered {
-		if c := &s.covered[i]; c.key == key {
-			c.begun = max(c.begun, begun)
-			return
-		}
-	}
-	s.covered = append(s.covered, coverage{key, begun})
 }

@@ -39,6 +39,10 @@ type Need struct {
 	WritesOnly bool
 	// Open says that a read-write transaction of the session is under way.
 	Open bool
+	// Written is when the newest write was written down, as far as tokens say so;
+	// Undated says that there is one of which they do not.
+	Written time.Time
+	Undated bool
 
 	lines  [maxLines]token.Position
 	nlines int
@@ -120,13 +124,11 @@ func (s *Session) Need(n *Need, key token.Key, oldest time.Time) {
 }
 
 func (s *Session) isCovered(key token.Key) bool {
-	for _, c := range s.covered {
-		if c.key == key {
-			_, listed := s.tok.Entry(key) // or there was no room for it
-			return listed && c.begun > s.markedAt
-		}
+	if begun := s.covered.of(key); begun == 0 || begun <= s.markedAt {
+		return false
 	}
-	return false
+	_, listed := s.tok.Entry(key) // or there was no room for it
+	return listed
 }
 
 func (n *Need) add(e *token.Entry, key token.Key, oldest time.Time, covered bool) {
@@ -140,6 +142,12 @@ func (n *Need) add(e *token.Entry, key token.Key, oldest time.Time, covered bool
 			n.Bare = max(n.Bare, p.LSN)
 		} else if p.Compare(n.Position) > 0 {
 			n.Position = p
+		}
+	}
+	if holdsWrite(e) {
+		n.Undated = n.Undated || e.Minted.IsZero()
+		if e.Minted.After(n.Written) {
+			n.Written = e.Minted
 		}
 	}
 	n.addLine(e.Former)

@@ -24,9 +24,12 @@ type Session struct {
 	// received: only a position query begun after it resolves marks.
 	markedAt mono.Instant
 
+	// marks says, per entry, when a mark of it was set or received last.
+	marks instants
+
 	// covered says, per cluster, when the newest position query of its primary
 	// began whose answer is in tok.
-	covered []coverage
+	covered instants
 
 	// newest is when the newest of the position queries began whose answers are
 	// in tok.
@@ -34,6 +37,7 @@ type Session struct {
 
 	ahead   []ahead      // what was seen on replicas and may not be shown by the primary yet
 	reads   []NodeRead   // nodes read from, whose position then is not known yet
+	stale   bool         // see NoteStale
 	open    int          // read-write transactions under way
 	awaited []awaited    // writes in transactions that cannot be observed
 	into    *token.Token // where a collector shows its token, see Collect
@@ -45,9 +49,33 @@ type awaited struct {
 	done func() bool
 }
 
-type coverage struct {
-	key   token.Key
-	begun mono.Instant
+// instants is something that happened last at a time, per cluster.
+type instants []struct {
+	key token.Key
+	at  mono.Instant
+}
+
+// of is zero if it never happened.
+func (i instants) of(key token.Key) mono.Instant {
+	for _, c := range i {
+		if c.key == key {
+			return c.at
+		}
+	}
+	return 0
+}
+
+func (i *instants) note(key token.Key, at mono.Instant) {
+	for n := range *i {
+		if c := &(*i)[n]; c.key == key {
+			c.at = max(c.at, at)
+			return
+		}
+	}
+	*i = append(*i, struct {
+		key token.Key
+		at  mono.Instant
+	}{key, at})
 }
 
 // New returns a session that starts from the given tokens.
@@ -109,7 +137,7 @@ func (s *Session) token() token.Token {
 		t = t.Mark(a.key, token.Marks{Wrote: true}, time.Now())
 	}
 	for _, r := range s.reads {
-		t = t.With(token.Entry{Key: r.Key, SeenNodes: []token.Incarnation{r.Node}, Minted: time.Now()})
+		t = t.With(token.Entry{Key: r.Key, SeenNodes: []token.Incarnation{r.Node}, Minted: s.readDate(r.Key)})
 	}
 	return t
 }
@@ -130,8 +158,12 @@ func (s *Session) Observe(t token.Token) {
 		}
 	}
 	for i := range t.Len() {
-		if e := t.At(i); !e.Floor.IsZero() {
+		e := t.At(i)
+		if !e.Floor.IsZero() {
 			s.noteAhead(e.Key)
+		}
+		if e.Wrote || e.SeenPrimary {
+			s.marks.note(e.Key, now)
 		}
 	}
 	s.keepLines(t)

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"time"
-
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 	"github.com/gorm-ryw/gorm-ryw/token"
 )
@@ -13,7 +11,6 @@ type Watch struct {
 	s     *Session
 	base  token.Token
 	begun mono.Instant
-	date  time.Time // of begun, as coarse as the dates in tokens
 }
 
 // Changes is what a session did since a Watch was begun. The zero value is
@@ -37,7 +34,7 @@ type Changes struct {
 func (s *Session) Watch() Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Watch{s: s, base: s.tok, begun: mono.Now(), date: time.Now().Truncate(time.Millisecond)}
+	return Watch{s: s, base: s.tok, begun: mono.Now()}
 }
 
 // Changes returns what the session did since w was begun.
@@ -52,7 +49,7 @@ func (w Watch) Changes() Changes {
 	for i := range s.tok.Len() {
 		now := s.tok.At(i)
 		was, _ := w.base.Entry(now.Key)
-		again := s.markedAt > w.begun && !now.Minted.Before(w.date)
+		again := s.marks.of(now.Key) > w.begun
 		c.Wrote = c.Wrote || now.Write != was.Write || now.Wrote && (!was.Wrote || again)
 		c.Read = c.Read || now.Floor != was.Floor || now.SeenPrimary && (!was.SeenPrimary || again)
 	}

@@ -2,6 +2,7 @@ package suite_test
 
 import (
 	"log/slog"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -21,12 +22,13 @@ type beside struct {
 	trust       bool
 	prepare     bool
 	foreign     bool // a policy that is not ours
+	window      time.Duration
 	tables      []any
 }
 
 func (o beside) open() *app {
 	GinkgoHelper()
-	ryw := rywplugin.New(rywplugin.Config{TrustPools: o.trust, Logger: slog.New(slog.DiscardHandler)})
+	ryw := rywplugin.New(rywplugin.Config{TrustPools: o.trust, Window: o.window, Logger: slog.New(slog.DiscardHandler)})
 	cfg := dbresolver.Config{Replicas: dialectors(cluster)[:o.replicas], Policy: ryw.Policy()}
 	if o.foreign {
 		cfg.Policy = dbresolver.RandomPolicy{}

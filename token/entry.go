@@ -22,7 +22,8 @@ type Entry struct {
 	// must still be reached. Zero means none.
 	Former Position
 	// Minted is when the entry's newest part was written down, in UTC with the
-	// resolution of a millisecond. Zero means unknown.
+	// resolution of a millisecond: in an entry with a write, its newest write. A
+	// time window counts from it. Zero means unknown.
 	Minted time.Time
 	// Wrote is the mark of an acknowledged write whose position is not known.
 	Wrote bool

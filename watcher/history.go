@@ -57,6 +57,10 @@ func (h *history) since(from mono.Instant) (token.Position, bool) {
 	return token.Position{}, false
 }
 
+// MaxLag is up to what lag a replica that has been behind all the time is told apart
+// from one that is behind for longer, see [Node.Lag].
+const MaxLag = 8 * time.Minute
+
 // lag is by how much time what s says was behind the primary when it was asked for:
 // at most that long before, the primary was still there. If no remembered position
 // is that old, ok is false and the lag is at least what is returned.

@@ -50,6 +50,7 @@ type Node struct {
 	state     atomic.Pointer[State]  // what routing reads; never nil
 	untrusted atomic.Pointer[string] // why its pool serves no token reads; nil when it may
 	epoch     atomic.Int32           // connections opened in an earlier epoch are given up
+	placed    atomic.Bool            // it once gave a position of its own, as a standby
 	lives     atomic.Int64           // how often another life of a server was published
 	life      token.Incarnation      // the last of them; protected by group.mu
 	pace      pace                   // protected by group.mu

@@ -54,6 +54,9 @@ func (n *Node) publish(s Sample) {
 	n.mu.Lock()
 	n.backoff, n.retryAt, n.lastErr = 0, 0, nil
 	n.mu.Unlock()
+	if s.Standby && !s.Pooled {
+		n.placed.Store(true)
+	}
 	n.group.update(n, func(old *State) *State {
 		if !old.Failed && old.Begun > s.Begun {
 			return old
@@ -195,3 +198,15 @@ func supported(conn *pgx.Conn) error {
 }
 
 func jitter(d time.Duration) time.Duration { return d + time.Duration(rand.Int64N(int64(d)/4+1)) }
+
+// Positionless reports whether nothing this node has ever said could prove how far
+// it has replayed, whatever the primary answers: its pool is not trusted, it is behind
+// a connection pooler, or it has never answered at all when asked. A node that was
+// not asked yet, or once gave a position of its own, is not positionless.
+func (n *Node) Positionless() bool {
+	if n.untrusted.Load() != nil {
+		return true
+	}
+	st := n.State()
+	return !n.placed.Load() && (st.Failed || st.Pooled)
+}
