@@ -29,8 +29,12 @@ var ErrPooled = errors.New("server is behind a connection pooler")
 // asker is a connection for questions that are not samples, opened when the first
 // of them is asked. One question is asked at a time.
 type asker struct {
-	turn turn // protects conn, and its use
+	turn turn // protects what follows, and its use
 	conn *pgx.Conn
+	// What was known when it was opened: the address may lead elsewhere since, while
+	// the server that it led to lives on.
+	epoch    int32
+	timeline uint32
 }
 
 // ask returns the one row that a statement has for answer, and the server process
@@ -46,6 +50,10 @@ func (n *Node) ask(ctx context.Context, sql string) (row [][]byte, pid uint32, e
 	defer cancel()
 	stop := context.AfterFunc(n.ctx, cancel)
 	defer stop()
+	if epoch, timeline := n.epoch.Load(), n.group.Timeline(); a.epoch != epoch || a.timeline != timeline {
+		a.close()
+		a.epoch, a.timeline = epoch, timeline
+	}
 	if row, err = a.row(ctx, n.dial, sql); err != nil {
 		a.close()
 		return nil, 0, fmt.Errorf("ask %s: %w", n.Name(), causeOf(ctx, err))
