@@ -29,9 +29,12 @@ var ErrPooled = errors.New("server is behind a connection pooler")
 // asker is a connection for questions that are not samples, opened when the first
 // of them is asked. One question is asked at a time.
 type asker struct {
-	turn  turn // protects what follows, and the connection's use
-	conn  *pgx.Conn
-	epoch int32 // the node's when it was opened
+	turn turn // protects what follows, and its use
+	conn *pgx.Conn
+	// What was known when it was opened: the address may lead elsewhere since, while
+	// the server that it led to lives on.
+	epoch    int32
+	timeline uint32
 }
 
 // ask returns the one row that a statement has for answer, and the server process
@@ -47,9 +50,9 @@ func (n *Node) ask(ctx context.Context, sql string) (row [][]byte, pid uint32, e
 	defer cancel()
 	stop := context.AfterFunc(n.ctx, cancel)
 	defer stop()
-	if epoch := n.epoch.Load(); a.epoch != epoch { // the address may lead elsewhere by now
+	if epoch, timeline := n.epoch.Load(), n.group.Timeline(); a.epoch != epoch || a.timeline != timeline {
 		a.close()
-		a.epoch = epoch
+		a.epoch, a.timeline = epoch, timeline
 	}
 	if row, err = a.row(ctx, n.dial, sql); err != nil {
 		a.close()

@@ -225,7 +225,7 @@ func (s *Schedule) step(k Kind) Step {
 	ballast, lossy := s.rng.IntN(2) == 0, s.rng.IntN(2) == 0
 	frozen, worker := 1+s.rng.IntN(3), s.rng.IntN(6)
 	if ballast && k.crashes() {
-		st.Ballast = 48
+		st.Ballast = 32
 	}
 	if k == FreezeWorkers {
 		st.Frozen, st.Worker = frozen, worker
