@@ -42,6 +42,41 @@ func TestPrimaryThatWasLeftBehind(t *testing.T) {
 	}
 }
 
+// A connection that the server has closed is found out before it is used again, once
+// another one has turned out to be dead.
+func TestConnectionsAreLookedAtOnceThePrimaryIsSuspected(t *testing.T) {
+	c := newCluster(t, quiet)
+	p := c.group.Primary
+	dead := c.primary.Connect()
+	s, err := NewProbe(dead).Take(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Meet(dead, s); err != nil {
+		t.Fatal(err)
+	}
+	p.Suspect()
+	if !p.Met(dead) {
+		t.Fatal("a connection that is alive is not used again")
+	}
+	c.primary.Drop()
+	c.primary.WaitConns(0)
+	found := false
+	for range 1000 { // of a millisecond each
+		p.Suspect()
+		if found = !p.Met(dead); found {
+			break
+		}
+	}
+	if !found {
+		t.Error("a connection that is dead is used again")
+	}
+	alive := c.primary.Connect()
+	if err := p.Meet(alive, s); err != nil || !p.Met(alive) {
+		t.Errorf("a new one: have %v", err)
+	}
+}
+
 // While the question to the promoted server is under way, the old one may answer a
 // later one: it does not hide the promotion.
 func TestPromotionIsNotHiddenByALaterAnswerOfTheOldPrimary(t *testing.T) {

@@ -161,9 +161,9 @@ func (n *Node) whyUnproven(s *State) string {
 // Vouches reports whether a sample that was taken elsewhere, as with a read, proves
 // its position as one of the node's own does: it is of the same life, and says no
 // less of its timeline.
-func (s *State) Vouches(of Sample) bool {
-	return s.Incarnation == of.Incarnation && s.Position.Timeline == of.Position.Timeline &&
-		(of.Streaming || !s.streamed)
+func (st *State) Vouches(of Sample) bool {
+	return st.Incarnation == of.Incarnation && st.Position.Timeline == of.Position.Timeline &&
+		(of.Streaming || !st.streamed)
 }
 
 const pooledReason = "is behind a connection pooler"
