@@ -13,7 +13,7 @@ import (
 )
 
 // tested are the modules whose tests are run, too: those that start no cluster.
-var tested = []string{"rywgrpc", "rywotel", "rywprom", "rywredis", "examples/frameworks"}
+var tested = []string{"rywgrpc", "rywotel", "rywredis", "examples/frameworks"}
 
 // prove works on every module with a release of the commit that is checked out.
 func prove(ctx context.Context, root string, modules []mod) (err error) {
