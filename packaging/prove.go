@@ -13,7 +13,7 @@ import (
 )
 
 // tested are the modules whose tests are run, too: those that start no cluster.
-var tested = []string{"rywgrpc", "rywotel", "rywredis", "examples/frameworks"}
+var tested = []string{"rywgrpc", "rywotel", "rywprom", "rywredis", "examples/frameworks"}
 
 // prove works on every module with a release of the commit that is checked out.
 func prove(ctx context.Context, root string, modules []mod) (err error) {
@@ -73,7 +73,7 @@ func (r *release) environment(ctx context.Context) ([]string, error) {
 
 // work builds, vets and tests a module.
 func (r *release) work(ctx context.Context, m mod, dir string, env []string) error {
-	if err := r.unpack(ctx, m, dir); err != nil {
+	if err := r.unpack(m, dir); err != nil {
 		return err
 	}
 	steps := [][]string{{"build", "./..."}, {"vet", "./..."}}

@@ -49,7 +49,9 @@ func (n *Node) Publish(s Sample) {
 	}
 }
 
-// publish makes a sample the node's state, unless a newer one is there already.
+// publish makes a sample the node's state, unless a newer one is there already. Of two
+// primaries the one that was promoted later counts, whichever was asked first: the
+// other one goes on answering.
 func (n *Node) publish(s Sample) {
 	n.mu.Lock()
 	n.backoff, n.retryAt, n.lastErr = 0, 0, nil
@@ -58,7 +60,8 @@ func (n *Node) publish(s Sample) {
 		n.placed.Store(true)
 	}
 	n.group.update(n, func(old *State) *State {
-		if !old.Failed && old.Begun > s.Begun {
+		promoted := n.role == Primary && !s.Standby && s.Position.Timeline > old.Position.Timeline
+		if !old.Failed && old.Begun > s.Begun && !promoted {
 			return old
 		}
 		if s.Incarnation != n.life {

@@ -17,7 +17,7 @@ var (
 )
 
 // coming are documents that are linked to and still being written.
-var coming = []string{"docs/overload.md", "docs/metrics.md", "docs/admin.md", "docs/doctor.md"}
+var coming = []string{"docs/overload.md"}
 
 // TestLinks follows each link to a file of the repository, and to a heading in it.
 func TestLinks(t *testing.T) {

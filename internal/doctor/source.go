@@ -13,8 +13,10 @@ import (
 // read looks for pools in the application's code that it opens past the library.
 func (d *doctor) read(folder string) {
 	if folder == "" {
-		d.report.add(Finding{Note, "", "pools", "the application's code was not looked at",
-			"pools that dbresolver opens with another dialector than rywpgx's serve no token reads, or unproven ones with TrustPools", "doctor -source FOLDER, or Plugin.Status"})
+		d.report.add(Finding{
+			Note, "", "pools", "the application's code was not looked at",
+			"pools that dbresolver opens with another dialector than rywpgx's serve no token reads, or unproven ones with TrustPools", "doctor -source FOLDER, or Plugin.Status",
+		})
 		return
 	}
 	var found pools
@@ -38,8 +40,10 @@ func (d *doctor) read(folder string) {
 
 func (d *doctor) pools(p *pools) {
 	for _, at := range p.foreign {
-		f := Finding{Fail, "", "pools", at + ": dbresolver opens replicas with another dialector than rywpgx's",
-			"nothing proves which server their connections are to: they serve no token reads", "rywpgx.Open in their place, or rywplugin.Config.Replicas instead of dbresolver.Config.Replicas"}
+		f := Finding{
+			Fail, "", "pools", at + ": dbresolver opens replicas with another dialector than rywpgx's",
+			"nothing proves which server their connections are to: they serve no token reads", "rywpgx.Open in their place, or rywplugin.Config.Replicas instead of dbresolver.Config.Replicas",
+		}
 		if p.trusted != "" {
 			f.Level = Warn
 			f.Means = "TrustPools (" + p.trusted + ") has them serve token reads all the same: right only where each address leads to one server"

@@ -162,9 +162,7 @@ func (s *Schedule) Next() Step {
 		return s.nextCrash()
 	}
 	if len(s.deck) == 0 {
-		for _, k := range s.rng.Perm(int(kinds)) {
-			s.deck = append(s.deck, Kind(k))
-		}
+		s.shuffle()
 	}
 	kind := s.deck[0]
 	s.deck = s.deck[1:]
@@ -176,6 +174,24 @@ func (s *Schedule) Next() Step {
 		st.With = &with
 	}
 	return st
+}
+
+// shuffle makes a new deck, with the failovers far from one another: the next one has
+// to wait until the server that was the primary is back.
+func (s *Schedule) shuffle() {
+	var failovers, others []Kind
+	for _, k := range s.rng.Perm(int(kinds)) {
+		if Kind(k).failsOver() {
+			failovers = append(failovers, Kind(k))
+		} else {
+			others = append(others, Kind(k))
+		}
+	}
+	n := len(failovers)
+	for i, k := range failovers {
+		s.deck = append(s.deck, others[i*len(others)/n:(i+1)*len(others)/n]...)
+		s.deck = append(s.deck, k)
+	}
 }
 
 // riders are the kinds that may go along with another fault.
