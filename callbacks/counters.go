@@ -49,6 +49,8 @@ const (
 	// PossiblyLost reads were under a session that holds something which may not
 	// have survived a failover.
 	PossiblyLost
+	// Shed reads were kept from the primary by a cap on fallbacks.
+	Shed
 )
 
 // Event is something that an operator may want to know. It may happen as often as
@@ -57,7 +59,7 @@ type Event struct {
 	Kind EventKind
 	// Node is the name of the server concerned.
 	Node string
-	// Err says why; nil for PossiblyLost.
+	// Err says why; nil for PossiblyLost, and for Shed if the read was served stale.
 	Err error
 }
 

@@ -4,7 +4,9 @@ import (
 	"database/sql"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/failrow"
+	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
 	"gorm.io/gorm"
 )
 
@@ -92,9 +94,17 @@ func (l *Layer) counted(c *call) {
 	if c.from != nil && c.decision.Replica == nil {
 		g = c.from.Group
 	}
-	l.cfg.Router.Counted(g, &c.decision)
-	if c.decision.Lost {
+	l.final(g, &c.decision)
+}
+
+// final counts a decision, and tells who is to know of it.
+func (l *Layer) final(g *watcher.Group, d *policy.Decision) {
+	l.cfg.Router.Counted(g, d)
+	if d.Lost {
 		l.tell(Event{Kind: PossiblyLost, Node: g.Primary.Name()})
+	}
+	if d.Reason == policy.Overloaded || d.Reason == policy.ServedStale {
+		l.tell(Event{Kind: Shed, Node: g.Primary.Name(), Err: d.Err})
 	}
 }
 

@@ -83,7 +83,7 @@ func (l *Layer) onReplica(ctx context.Context, q *policy.Request, begin func(*sq
 		}
 	}
 	d.Retries, d.Tried = retries, tried
-	r.Counted(l.groupOf(q), &d)
+	l.final(l.groupOf(q), &d)
 	return d, d.Err
 }
 

@@ -1,11 +1,8 @@
 package rywplugin
 
 import (
-	"fmt"
 	"net/http"
 	"regexp"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/adminpage"
@@ -56,22 +53,20 @@ func (s adminSource) Nodes() []adminpage.Node {
 	s.p.mu.Lock()
 	groups := s.p.groups
 	s.p.mu.Unlock()
-	var nodes []adminpage.Node
-	for i, g := range groups {
-		primary := g.Primary.State()
-		nodes = append(nodes, adminNode(nodeStatus(g.Primary, i, true, primary), primary))
-		for _, n := range g.Replicas() {
-			nodes = append(nodes, adminNode(nodeStatus(n, i, false, primary), n.State()))
-		}
+	all, states := s.p.nodes(groups)
+	nodes := make([]adminpage.Node, len(all))
+	for i := range all {
+		nodes[i] = adminNode(&all[i], states[i])
 	}
 	return nodes
 }
 
-func adminNode(s NodeStatus, st *watcher.State) adminpage.Node {
+func adminNode(s *NodeStatus, st *watcher.State) adminpage.Node {
 	n := adminpage.Node{
-		Name: s.Name, Cluster: s.Cluster, Primary: s.Primary, State: adminState(&s, st),
+		Name: s.Name, Cluster: s.Cluster, Primary: s.Primary, State: adminState(s, st),
 		Reason: asWhom.ReplaceAllString(s.Reason, ""), Paused: s.Paused, Gap: s.Gap, Lag: adminpage.Seconds(s.Lag), LagKnown: s.LagKnown,
 		Age: adminpage.Seconds(s.Age), Queries: s.Queries, Calls: s.Calls,
+		Out: adminpage.Seconds(s.Out), Stuck: s.Stuck,
 	}
 	if !s.Position.IsZero() {
 		n.Position = s.Position.String()
@@ -94,6 +89,10 @@ func adminState(s *NodeStatus, st *watcher.State) adminpage.State {
 		return adminpage.Unfit
 	case !st.Proven:
 		return adminpage.Unproven
+	case s.Stuck:
+		return adminpage.Stuck
+	case s.Out > 0:
+		return adminpage.OutOfRotation
 	case s.Lag >= adminpage.BehindFrom:
 		return adminpage.Behind
 	case !s.LagKnown && s.Lag == 0:
@@ -113,16 +112,20 @@ func (s adminSource) Reads() []adminpage.Reads {
 }
 
 // whereOf tells reads that had to go to the primary from those that a replica in a
-// better state would have served.
+// better state would have served, and from those that were kept from it.
 func whereOf(why policy.Reason) adminpage.Where {
-	switch why {
-	case policy.Undecided:
+	switch {
+	case why == policy.Undecided:
 		return adminpage.NotCounted
-	case policy.NoneHealthy, policy.NoneProven, policy.Behind, policy.OtherTimeline, policy.UnknownCluster,
-		policy.TokenAged, policy.TokenOverflow, policy.MarkUnresolved, policy.ReplicaFailed, policy.Canceled:
+	case why == policy.ByResolver:
+		return adminpage.Unguarded
+	case why == policy.ServedStale:
+		return adminpage.Stale
+	case why == policy.Overloaded:
+		return adminpage.Failed
+	case why.Fallback():
 		return adminpage.FellBack
-	}
-	if why < policy.ByStrong {
+	case why < policy.ByStrong:
 		return adminpage.ToReplica
 	}
 	return adminpage.ByRule
@@ -167,39 +170,4 @@ func (s adminSource) Decisions() []adminpage.Decision {
 		all = append(all, d)
 	}
 	return all
-}
-
-// Settings implements adminpage.Source: what the plugin goes by at the moment.
-func (s adminSource) Settings() []adminpage.Setting {
-	c, now := s.p.cfg, s.p.router.Settings()
-	return []adminpage.Setting{
-		{Name: "Default", Value: now.Default.String()},
-		{Name: "Balancer", Value: strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", now.Balancer), "*"), "policy.")},
-		{Name: "MaxWait", Value: orNone(now.Wait, "no wait")},
-		{Name: "MaxTokenAge", Value: orNone(now.MaxTokenAge, "any")},
-		{Name: "Monotonic", Value: now.Monotonic.String()},
-		{Name: "CaptureTimeout", Value: c.CaptureTimeout.String()},
-		{Name: "LazyCapture", Value: strconv.FormatBool(c.LazyCapture)},
-		{Name: "ProbeInterval", Value: c.ProbeInterval.String()},
-		{Name: "ProbeTimeout", Value: c.ProbeTimeout.String()},
-		{Name: "Cluster", Value: orWord(c.Cluster, "no name")},
-		{Name: "TrustPools", Value: strconv.FormatBool(c.TrustPools)},
-		{Name: "SafeFunctions", Value: orWord(strings.Join(c.SafeFunctions, ", "), "none")},
-		{Name: "WritingFunctions", Value: orWord(strings.Join(c.WritingFunctions, ", "), "none")},
-		{Name: "PrimaryTables", Value: orWord(strings.Join(c.PrimaryTables, ", "), "none")},
-	}
-}
-
-func orNone(d time.Duration, none string) string {
-	if d == 0 {
-		return none
-	}
-	return d.String()
-}
-
-func orWord(s, none string) string {
-	if s == "" {
-		return none
-	}
-	return s
 }

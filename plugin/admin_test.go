@@ -2,15 +2,19 @@ package rywplugin
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/gorm-ryw/gorm-ryw/internal/adminpage"
 	"github.com/gorm-ryw/gorm-ryw/internal/fakepg"
 	"github.com/gorm-ryw/gorm-ryw/internal/leakcheck"
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/scopes"
+	"github.com/gorm-ryw/gorm-ryw/watcher"
 )
 
 // shown is a little of what the page tells.
@@ -22,6 +26,11 @@ type shown struct {
 	Decisions []struct{ Node, Reason, Where string } `json:"decisions"`
 	Writes    struct{ Captures, Waits int64 }        `json:"writes"`
 	Settings  []struct{ Name, Value string }         `json:"settings"`
+	Mode      struct {
+		Name               string
+		Normal, Guaranteed bool
+	} `json:"mode"`
+	All struct{ Shed int64 } `json:"all"`
 }
 
 func (a *app) looks(path string) (string, shown) {
@@ -118,13 +127,69 @@ func TestHandlerShowsNothingSecret(t *testing.T) {
 func TestWhereReasonsBelong(t *testing.T) {
 	for _, why := range policy.Reasons() {
 		where := whereOf(why)
-		if onReplica := why > policy.Undecided && why < policy.ByStrong; onReplica != (where == "replica") {
+		onReplica := why > policy.Undecided && why < policy.ServedStale
+		if onReplica != (where == "replica") || why.Fallback() != (where == "fallback") {
 			t.Errorf("%s: have %s", why, where)
 		}
 	}
-	for why, want := range map[policy.Reason]string{policy.Undecided: "not routed", policy.Behind: "fallback", policy.NoneHealthy: "fallback", policy.ByDefault: "primary", policy.NotPure: "primary"} {
+	for why, want := range map[policy.Reason]string{policy.Undecided: "not routed", policy.Behind: "fallback", policy.NoneHealthy: "fallback", policy.ByDefault: "primary", policy.NotPure: "primary", policy.Overloaded: "failed", policy.ServedStale: "stale", policy.ByResolver: "unguarded"} {
 		if have := whereOf(why); string(have) != want {
 			t.Errorf("%s: have %s, want %s", why, have, want)
+		}
+	}
+}
+
+// The page says what is in force, not what was configured.
+func TestHandlerShowsWhatIsInForce(t *testing.T) {
+	a := newApp(t, Config{Fallback: policy.Fallback{Rate: 0.001, Burst: 1, Wait: NoWait}}, 900)
+	is := func(mode string, normal, guaranteed bool, settings ...string) {
+		t.Helper()
+		page, _ := a.looks("/")
+		_, have := a.looks("/status.json")
+		if m := have.Mode; m.Name != mode || m.Normal != normal || m.Guaranteed != guaranteed || strings.Contains(page, `class="alarm`) == normal {
+			t.Errorf("have %+v, want mode %s", m, mode)
+		}
+		for _, want := range settings {
+			if !strings.Contains(fmt.Sprint(have.Settings), "{"+want+"}") {
+				t.Errorf("have %v, want %s", have.Settings, want)
+			}
+		}
+	}
+	is("Normal", true, true, "Mode Normal", "Window none", "Fallback at most 0.001 a second, 1 at once; what is above waits not at all, then fails",
+		"Rotation out above 1m0s, back after 10s below 10s, 1 always in, stuck after 10m0s")
+	ctx, _ := withSession()
+	a.write(a.db.WithContext(ctx))
+	for range 3 {
+		_ = a.db.WithContext(ctx).Raw("select 1").Scan(new([]int)).Error
+	}
+	if _, have := a.looks("/status.json"); have.All.Shed != 2 {
+		t.Errorf("shed: have %+v", have.All)
+	}
+	tune := func(change func(*Tuning)) {
+		t.Helper()
+		if err := a.ryw.Tune(change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tune(func(tn *Tuning) {
+		tn.Mode, tn.MaxWait, tn.Window, tn.Fallback, tn.Rotation.High = PrimaryOnly, NoWait, time.Second, policy.Fallback{}, NoRotation
+	})
+	is("PrimaryOnly", false, true, "Mode PrimaryOnly", "MaxWait no wait", "Window 1s", "Fallback no cap", "Rotation none")
+	tune(func(tn *Tuning) {
+		tn.Mode, tn.Fallback = PlainResolver, policy.Fallback{Concurrent: 3, Stale: true}
+	})
+	is("PlainResolver", false, false, "Mode PlainResolver", "Fallback at most 3 under way; what is above waits 250ms, then is served stale")
+}
+
+func TestHandlerShowsRotation(t *testing.T) {
+	for want, s := range map[adminpage.State]NodeStatus{
+		adminpage.CaughtUp:      {LagKnown: true},
+		adminpage.OutOfRotation: {LagKnown: true, Lag: time.Minute, Out: time.Second},
+		adminpage.Stuck:         {LagKnown: true, Lag: time.Minute, Out: time.Hour, Stuck: true},
+	} {
+		have := adminNode(&s, &watcher.State{Sample: watcher.Sample{Incarnation: 1, Standby: true}, Healthy: true, Proven: true})
+		if have.State != want || have.Out != adminpage.Seconds(s.Out) || have.Stuck != s.Stuck {
+			t.Errorf("have %+v, want %s", have, want)
 		}
 	}
 }

@@ -269,21 +269,9 @@ func (p *Plugin) Status() Status {
 	groups, layer := p.groups, p.layer
 	p.mu.Unlock()
 	st := Status{Reads: map[policy.Reason]int64{}, Tuning: p.Tuning()}
-	reads, standing := p.readsOfReplicas(), map[*watcher.Node]policy.Standing{}
-	for _, rep := range p.replicas() {
-		standing[rep.Node] = p.router.Standing(rep, now())
-	}
-	for i, g := range groups {
-		primary, counted := g.Primary.State(), p.router.Stats(g)
-		st.Clusters = append(st.Clusters, clusterStatus(counted))
-		reads[g.Primary] = counted.Reads
-		first := len(st.Nodes)
-		for _, n := range append([]*watcher.Node{g.Primary}, g.Replicas()...) {
-			s, at := nodeStatus(n, i, n.IsPrimary(), primary), standing[n]
-			s.Reads, s.Out, s.Stuck = reads[n], at.Out, at.Stuck
-			st.Nodes = append(st.Nodes, s)
-		}
-		tellApart(st.Nodes[first:])
+	st.Nodes, _ = p.nodes(groups)
+	for _, g := range groups {
+		st.Clusters = append(st.Clusters, clusterStatus(p.router.Stats(g)))
 	}
 	for _, why := range policy.Reasons() {
 		if n := p.router.Count(why); n > 0 {
@@ -296,6 +284,27 @@ func (p *Plugin) Status() Status {
 		st.Marks, st.ReadMarks, st.InvalidTokens = c.WriteMarks, c.ReadMarks, c.InvalidTokens
 	}
 	return st
+}
+
+// nodes returns what is known of all servers, and from which states.
+func (p *Plugin) nodes(groups []*watcher.Group) (all []NodeStatus, states []*watcher.State) {
+	reads, standing := p.readsOfReplicas(), map[*watcher.Node]policy.Standing{}
+	for _, rep := range p.replicas() {
+		standing[rep.Node] = p.router.Standing(rep, now())
+	}
+	for i, g := range groups {
+		primary := g.Primary.State()
+		reads[g.Primary] = p.router.Stats(g).Reads
+		first := len(all)
+		for _, n := range append([]*watcher.Node{g.Primary}, g.Replicas()...) {
+			st, at := n.State(), standing[n]
+			s := nodeStatus(n, st, i, n.IsPrimary(), primary)
+			s.Reads, s.Out, s.Stuck = reads[n], at.Out, at.Stuck
+			all, states = append(all, s), append(states, st)
+		}
+		tellApart(all[first:])
+	}
+	return all, states
 }
 
 func (p *Plugin) readsOfReplicas() map[*watcher.Node][]policy.ReadCount {
@@ -328,8 +337,7 @@ func tellApart(nodes []NodeStatus) {
 	}
 }
 
-func nodeStatus(n *watcher.Node, cluster int, primary bool, p *watcher.State) NodeStatus {
-	st := n.State()
+func nodeStatus(n *watcher.Node, st *watcher.State, cluster int, primary bool, p *watcher.State) NodeStatus {
 	s := NodeStatus{
 		Name: n.Name(), Cluster: cluster, Primary: primary, Healthy: st.Healthy, Proven: st.Proven,
 		Condition: st.Condition(), Reason: st.Reason, Position: st.Position, Paused: st.Paused,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
+	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 )
 
@@ -20,6 +21,10 @@ const (
 	captureFailed
 	noPosition
 	possiblyLost
+	shed
+	leftRotation
+	backInRotation
+	stuckOut
 )
 
 // news is something that happened to a node.
@@ -27,6 +32,7 @@ type news struct {
 	kind  newsKind
 	node  string
 	event watcher.Event // of the watcher's kinds
+	turn  policy.Turn   // of rotation's
 	err   error
 }
 
@@ -126,8 +132,35 @@ func (l *line) text() (slog.Level, string, []slog.Attr) {
 		return slog.LevelWarn, "position of a write not captured, marked instead", []slog.Attr{node, slog.Any("error", l.last.err), times}
 	case noPosition:
 		return slog.LevelWarn, "a connection to the primary gives no position, its writes are marked", []slog.Attr{node, slog.Any("error", l.last.err), times}
+	case shed:
+		return l.shedText()
+	case leftRotation, backInRotation, stuckOut:
+		return l.turnText()
 	}
 	return slog.LevelError, "a session has written or read what may have been lost in a failover", []slog.Attr{node, times}
+}
+
+func (l *line) shedText() (slog.Level, string, []slog.Attr) {
+	attrs := []slog.Attr{slog.String("node", l.last.node), slog.Int("times", l.count)}
+	if l.last.err == nil {
+		return slog.LevelWarn, "too many reads fall back to the primary, some are served stale", attrs
+	}
+	return slog.LevelWarn, "too many reads fall back to the primary, some fail", append(attrs, slog.Any("error", l.last.err))
+}
+
+func (l *line) turnText() (slog.Level, string, []slog.Attr) {
+	t := &l.last.turn
+	attrs := []slog.Attr{slog.String("node", l.last.node), slog.Duration("lag", t.Lag)}
+	if t.Out > 0 {
+		attrs = append(attrs, slog.Duration("out_for", t.Out))
+	}
+	switch l.last.kind {
+	case stuckOut:
+		return slog.LevelWarn, "replica is stuck out of rotation", attrs
+	case backInRotation:
+		return slog.LevelInfo, "replica is back in rotation", attrs
+	}
+	return slog.LevelInfo, "slow replica leaves rotation", attrs
 }
 
 func conditionText(e *watcher.Event) (slog.Level, string) {

@@ -14,6 +14,7 @@ import (
 	"github.com/gorm-ryw/gorm-ryw/internal/fakepg"
 	"github.com/gorm-ryw/gorm-ryw/internal/leakcheck"
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
+	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 )
 
@@ -51,6 +52,11 @@ func TestPress(t *testing.T) {
 		"refused":     {[]news{{kind: refused, node: "r1", event: watcher.Event{Reason: "pooled"}}}, "WARN replica's pool is refused for token reads [node=r1 reason=pooled]"},
 		"capture":     {[]news{{kind: captureFailed, node: "p", err: errors.New("gone")}, {kind: captureFailed, node: "p", err: errors.New("late")}}, "WARN position of a write not captured, marked instead [node=p error=late times=2]"},
 		"no position": {[]news{{kind: noPosition, node: "p", err: errors.New("gone")}}, "WARN a connection to the primary gives no position, its writes are marked [node=p error=gone times=1]"},
+		"overloaded":  {[]news{{kind: shed, node: "p", err: errors.New("20 at most")}}, "WARN too many reads fall back to the primary, some fail [node=p times=1 error=20 at most]"},
+		"stale":       {[]news{{kind: shed, node: "p"}, {kind: shed, node: "p"}}, "WARN too many reads fall back to the primary, some are served stale [node=p times=2]"},
+		"slow":        {[]news{{kind: leftRotation, node: "r1", turn: policy.Turn{Lag: time.Minute}}}, "INFO slow replica leaves rotation [node=r1 lag=1m0s]"},
+		"back":        {[]news{{kind: backInRotation, node: "r1", turn: policy.Turn{Out: time.Minute}}}, "INFO replica is back in rotation [node=r1 lag=0s out_for=1m0s]"},
+		"stuck":       {[]news{{kind: stuckOut, node: "r1", turn: policy.Turn{Lag: time.Minute, Out: time.Hour}}}, "WARN replica is stuck out of rotation [node=r1 lag=1m0s out_for=1h0m0s]"},
 		"lost":        {[]news{{kind: possiblyLost, node: "p"}}, "ERROR a session has written or read what may have been lost in a failover [node=p times=1]"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,6 +162,39 @@ func TestEventsAreLogged(t *testing.T) {
 	eventually(t, promoted, func() bool { return out.has(promoted) })
 	if out.has("select 1") {
 		t.Error("a query was logged")
+	}
+}
+
+// The first read that is shed makes a line, and says why; those after it are counted.
+func TestShedReadsAreLogged(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stale bool
+		want  string
+	}{
+		"failed":       {false, `, some fail" node=`},
+		"served stale": {true, `, some are served stale" node=`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out buffer
+			a := newApp(t, Config{
+				Logger:   slog.New(slog.NewTextHandler(&out, nil)),
+				Fallback: policy.Fallback{Rate: 0.001, Burst: 1, Wait: NoWait, Stale: tc.stale},
+			}, 900)
+			ctx, _ := withSession()
+			a.write(a.db.WithContext(ctx))
+			a.want(a.db.WithContext(ctx), -1, policy.Behind)
+			const line = `level=WARN msg="gorm-ryw: too many reads fall back to the primary`
+			if out.has(line) {
+				t.Error("it was logged before a read was shed")
+			}
+			for range 5 {
+				tx := a.db.WithContext(ctx).Raw("select 1").Scan(new([]int))
+				if shed := errors.Is(tx.Error, ErrOverloaded) || Explain(tx).Stale; !shed {
+					t.Fatalf("have %v, %s", tx.Error, Explain(tx))
+				}
+			}
+			eventually(t, tc.want, func() bool { return out.has(line + tc.want + a.primary.Addr()) })
+		})
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/gorm-ryw/gorm-ryw/callbacks"
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
+	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 )
 
@@ -28,7 +29,7 @@ const newsRoom = 256
 
 var (
 	ofWatcher   = [...]newsKind{watcher.StateChanged: stateChanged, watcher.Promoted: promoted, watcher.Refused: refused}
-	ofCallbacks = [...]newsKind{callbacks.CaptureFailed: captureFailed, callbacks.NoPosition: noPosition, callbacks.PossiblyLost: possiblyLost}
+	ofCallbacks = [...]newsKind{callbacks.CaptureFailed: captureFailed, callbacks.NoPosition: noPosition, callbacks.PossiblyLost: possiblyLost, callbacks.Shed: shed}
 )
 
 // newReporter returns one that runs from its first news on.
@@ -44,6 +45,18 @@ func (r *reporter) notify(e watcher.Event) {
 // tell is told by the callbacks, in the middle of a statement.
 func (r *reporter) tell(e callbacks.Event) {
 	r.put(news{kind: ofCallbacks[e.Kind], node: e.Node, err: e.Err})
+}
+
+// turned is told by the rotator.
+func (r *reporter) turned(t policy.Turn) {
+	kind := leftRotation
+	switch {
+	case t.Stuck:
+		kind = stuckOut
+	case t.Out > 0:
+		kind = backInRotation
+	}
+	r.put(news{kind: kind, node: t.Replica.Node.Name(), turn: t})
 }
 
 func (r *reporter) put(n news) {

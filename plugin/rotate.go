@@ -45,21 +45,9 @@ func (p *Plugin) rotate() {
 			return
 		case <-ticker.C:
 			for _, t := range p.router.Rotate(now()) {
-				p.report(t)
+				p.reporter.turned(t)
 			}
 		}
-	}
-}
-
-func (p *Plugin) report(t policy.Turn) {
-	node, log := t.Replica.Node.Name(), p.cfg.Logger
-	switch {
-	case t.Stuck:
-		log.Warn("gorm-ryw: replica is stuck out of rotation", "node", node, "lag", t.Lag, "out_for", t.Out)
-	case t.Out > 0:
-		log.Info("gorm-ryw: replica is back in rotation", "node", node, "lag", t.Lag, "out_for", t.Out)
-	default:
-		log.Info("gorm-ryw: slow replica leaves rotation", "node", node, "lag", t.Lag)
 	}
 }
 

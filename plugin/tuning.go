@@ -85,16 +85,19 @@ func (p *Plugin) Tune(change func(*Tuning)) error {
 
 // announce says so when reads are not routed as they should be.
 func (p *Plugin) announce(m policy.Mode) {
-	level, is := slog.LevelWarn, ""
+	level, means := meaning(m)
+	p.cfg.Logger.Log(context.Background(), level, "gorm-ryw: mode "+m.String(), "means", means)
+}
+
+// meaning is what a mode does, and how bad that is.
+func meaning(m policy.Mode) (slog.Level, string) {
 	switch m {
 	case PlainResolver:
-		level, is = slog.LevelError, "reads go where dbresolver sends them and may be STALE: nothing is guaranteed"
+		return slog.LevelError, "reads go where dbresolver sends them and may be STALE: nothing is guaranteed"
 	case PrimaryOnly:
-		is = "every read goes to the primary"
-	default:
-		level, is = slog.LevelInfo, "reads are routed by what they must see"
+		return slog.LevelWarn, "every read goes to the primary"
 	}
-	p.cfg.Logger.Log(context.Background(), level, "gorm-ryw: mode "+m.String(), "means", is)
+	return slog.LevelInfo, "reads are routed by what they must see"
 }
 
 // SuggestWindow returns a time for Config.Window: twice the greatest lag that was

@@ -147,10 +147,8 @@ func TestTurnsAreLogged(t *testing.T) {
 		"level=INFO msg=\"gorm-ryw: replica is back":  {Out: time.Second},
 	} {
 		turn.Replica = rep
-		p.report(turn)
-		if have := log.said("node=" + rep.Node.Name()); len(have) != 1 || !strings.Contains(have[0], want) {
-			t.Errorf("have %q, want %q", have, want)
-		}
+		p.reporter.turned(turn)
+		eventually(t, want, func() bool { return len(log.said(want)) == 1 })
 	}
 }
 

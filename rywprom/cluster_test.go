@@ -45,36 +45,45 @@ type fleet struct {
 	ctx     context.Context
 	cluster *rywtest.Cluster
 	db      *gorm.DB
+	ryw     *rywplugin.Plugin
 	reg     *prometheus.Registry
 	log     *logs
 }
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
+	return newFleetOf(t, 1, func(c *rywtest.Cluster) string { return c.Primary().DSN() }, func(*rywplugin.Config) {})
+}
+
+// newFleetOf starts servers and an application that finds its primary by the DSN.
+func newFleetOf(t *testing.T, replicas int, primary func(*rywtest.Cluster) string, change func(*rywplugin.Config)) *fleet {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
-	c, err := rywtest.Start(ctx, rywtest.Options{Replicas: 1})
+	c, err := rywtest.Start(ctx, rywtest.Options{Replicas: replicas})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	f := &fleet{t: t, ctx: ctx, cluster: c, reg: prometheus.NewPedanticRegistry(), log: &logs{}}
-	if f.db, err = gorm.Open(rywpgx.Open(c.Primary().DSN()), &gorm.Config{Logger: logger.Discard}); err != nil {
+	if f.db, err = gorm.Open(rywpgx.Open(primary(c)), &gorm.Config{Logger: logger.Discard}); err != nil {
 		t.Fatal(err)
 	}
-	ryw := rywplugin.New(rywplugin.Config{
-		Replicas:      []gorm.Dialector{rywpgx.Open(c.Replica(0).DSN())},
-		ProbeInterval: 20 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(f.log, nil)),
-	})
-	if err := f.db.Use(ryw); err != nil {
+	cfg := rywplugin.Config{ProbeInterval: 20 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(f.log, nil))}
+	for _, r := range c.Replicas() {
+		cfg.Replicas = append(cfg.Replicas, rywpgx.Open(r.DSN()))
+	}
+	change(&cfg)
+	f.ryw = rywplugin.New(cfg)
+	if err := f.db.Use(f.ryw); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = ryw.Close()
+		_ = f.ryw.Close()
 		pool, _ := f.db.DB()
 		_ = pool.Close()
 	})
-	f.reg.MustRegister(New(ryw))
+	f.reg.MustRegister(New(f.ryw))
 	f.exec(f.db, "create table things (id int primary key)")
 	return f
 }

@@ -20,6 +20,14 @@ type script struct {
 	nodes     []Node
 	reads     []Reads
 	decisions []Decision
+	mode      Mode
+}
+
+func (s *script) Mode() Mode {
+	if s.mode.Name == "" {
+		return Mode{Name: "Normal", Normal: true, Guaranteed: true}
+	}
+	return s.mode
 }
 
 func (s *script) Nodes() []Node {
@@ -177,6 +185,61 @@ func TestPageSays(t *testing.T) {
 	}
 	if empty := get(t, New(&script{}), "/").Body.String(); !strings.Contains(empty, "not in use yet") {
 		t.Error("a plugin that is not in use: not said")
+	}
+}
+
+// What nobody is to overlook is above everything else, and in the tab.
+func TestAlarms(t *testing.T) {
+	s := typical()
+	p := New(s)
+	now := time.Now()
+	p.remember(now.Add(-time.Minute))
+	loud := regexp.MustCompile(`<p class="alarm (\w+)"><svg[^>]*><use href="[^"]*"/></svg><span>([^<]*)</span>`)
+	ago := regexp.MustCompile(`last \d+ s`)
+	for _, step := range []struct {
+		what   string
+		change func()
+		want   string
+		title  string
+	}{
+		{"nothing", func() {}, "[]", "<title>0 of 1"},
+		{"reads of long ago", func() { s.reads[4] = Reads{Reason: "shed", Where: Failed}; s.reads[4].Count = 0 }, "[]", "<title>0 of 1"},
+		{"shed reads", func() { s.reads[4].Count = 60 }, "[bad: Too many reads fall back: 10 were kept from the primary in the last N s. They failed or were served stale.]", "<title>0 of 1"},
+		{"primary only", func() {
+			s.reads[4].Count = 50
+			s.mode = Mode{Name: "PrimaryOnly", Means: "all there", Guaranteed: true}
+		}, "[warn: Mode PrimaryOnly: all there.]", "<title>Mode PrimaryOnly! 0 of 1"},
+		{"plain", func() { s.mode = Mode{Name: "PlainResolver", Means: "STALE"} }, "[bad: Mode PlainResolver: STALE.]", "<title>Mode PlainResolver! 0 of 1"},
+	} {
+		step.change()
+		body := get(t, p, "/").Body.String()
+		have := []string{}
+		for _, m := range loud.FindAllStringSubmatch(body, -1) {
+			have = append(have, m[1]+": "+ago.ReplaceAllString(m[2], "last N s"))
+		}
+		if fmt.Sprint(have) != step.want || !strings.Contains(body, step.title) {
+			t.Errorf("%s: have %q, want %s, %s", step.what, have, step.want, step.title)
+		}
+		var twin Snapshot
+		decode(t, get(t, p, "/status.json"), &twin)
+		if twin.Mode != s.Mode() {
+			t.Errorf("%s: have %+v in the twin", step.what, twin.Mode)
+		}
+	}
+}
+
+func TestRotationIsShown(t *testing.T) {
+	s := typical()
+	s.nodes[1].State, s.nodes[1].Out, s.nodes[1].Paused = OutOfRotation, Seconds(3*time.Minute), false
+	if body := get(t, New(s), "/").Body.String(); !strings.Contains(body, `data-state="out of rotation"`) || !strings.Contains(body, ">out of rotation for 3 min<") {
+		t.Errorf("not shown:\n%s", body)
+	}
+	s.nodes[1].State, s.nodes[1].Stuck = Stuck, true
+	w := get(t, New(s), "/status.json").Body.String()
+	for _, want := range []string{`"state": "stuck"`, `"out_of_rotation_seconds": 180,`, `"stuck": true`} {
+		if !strings.Contains(w, want) {
+			t.Errorf("not in the twin: %s", want)
+		}
 	}
 }
 

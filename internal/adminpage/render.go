@@ -21,6 +21,7 @@ type view struct {
 	Nodes       []nodeRow
 	Plots       []plot
 	Recent, All sharesText
+	Alarms      []mark
 	Reads       []readsRow
 	Decisions   []decisionRow
 	Changes     []changeRow
@@ -33,9 +34,10 @@ type nodeRow struct {
 	Label                     string
 	Mark                      mark
 	GapText, LagText, AgeText string
+	OutText                   string
 }
 
-type sharesText struct{ Count, Replica, Fallback string }
+type sharesText struct{ Count, Replica, Fallback, Shed string }
 
 type readsRow struct {
 	Reads
@@ -63,14 +65,16 @@ type option struct {
 type mark struct{ Class, Icon, Text string }
 
 var stateMarks = map[State]mark{
-	Serving:    {"good", "plain", string(Serving)},
-	CaughtUp:   {"good", "good", string(CaughtUp)},
-	Behind:     {"warn", "warn", string(Behind)},
-	Unmeasured: {"warn", "half", string(Unmeasured)},
-	Unproven:   {"warn", "half", string(Unproven)},
-	Unfit:      {"bad", "bad", string(Unfit)},
-	Promoted:   {"bad", "plain", string(Promoted)},
-	Unknown:    {"bad", "unknown", string(Unknown)},
+	Serving:       {"good", "plain", string(Serving)},
+	CaughtUp:      {"good", "good", string(CaughtUp)},
+	Behind:        {"warn", "warn", string(Behind)},
+	OutOfRotation: {"warn", "warn", string(OutOfRotation)},
+	Stuck:         {"bad", "warn", string(Stuck)},
+	Unmeasured:    {"warn", "half", string(Unmeasured)},
+	Unproven:      {"warn", "half", string(Unproven)},
+	Unfit:         {"bad", "bad", string(Unfit)},
+	Promoted:      {"bad", "plain", string(Promoted)},
+	Unknown:       {"bad", "unknown", string(Unknown)},
 }
 
 var whereMarks = map[Where]mark{
@@ -78,6 +82,9 @@ var whereMarks = map[Where]mark{
 	FellBack:   {"warn", "warn", "primary, fell back"},
 	ByRule:     {"plain", "plain", "primary"},
 	NotCounted: {"plain", "half", "where it was"},
+	Failed:     {"bad", "bad", "nowhere, failed"},
+	Stale:      {"bad", "warn", "replica, stale"},
+	Unguarded:  {"bad", "unknown", "dbresolver's choice"},
 }
 
 func (p *Page) view(now time.Time, keep Filter, nonce string) view {
@@ -86,7 +93,7 @@ func (p *Page) view(now time.Time, keep Filter, nonce string) view {
 		Snapshot: s, Nonce: nonce, At: clock(now), Kept: roughly(now.Sub(p.began)),
 		Since: roughly(time.Duration(s.Since)), Began: clock(p.began),
 		CaughtUp: string(CaughtUp), BehindFrom: duration(BehindFrom),
-		Recent: s.Recent.text(), All: s.All.text(), Title: title(s.Nodes), Captures: captures(s.Writes),
+		Recent: s.Recent.text(), All: s.All.text(), Title: title(s), Alarms: alarms(s), Captures: captures(s.Writes),
 	}
 	several := slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.Cluster > 0 })
 	label := func(name string, cluster int) string {
@@ -123,6 +130,9 @@ func (n Node) row(label string) nodeRow {
 	if n.Age > 0 && n.Position != "" {
 		r.AgeText = duration(time.Duration(n.Age)) + " ago"
 	}
+	if n.Out > 0 {
+		r.OutText = roughly(time.Duration(n.Out))
+	}
 	if n.known() {
 		r.GapText, r.LagText = size(n.Gap), duration(time.Duration(n.Lag))
 		if !n.LagKnown {
@@ -144,7 +154,7 @@ func (d Decision) row(now time.Time) decisionRow {
 }
 
 func (s Shares) text() sharesText {
-	t := sharesText{Count: count(s.Count), Replica: "none", Fallback: "none"}
+	t := sharesText{Count: count(s.Count), Replica: "none", Fallback: "none", Shed: count(s.Shed)}
 	if s.Count > 0 {
 		t.Replica = percent(s.ReplicaShare)
 	}
@@ -154,8 +164,30 @@ func (s Shares) text() sharesText {
 	return t
 }
 
+// alarms are what nobody is to overlook.
+func alarms(s Snapshot) (all []mark) {
+	switch {
+	case !s.Mode.Guaranteed:
+		all = append(all, mark{"bad", "bad", "Mode " + s.Mode.Name + ": " + s.Mode.Means + "."})
+	case !s.Mode.Normal:
+		all = append(all, mark{"warn", "warn", "Mode " + s.Mode.Name + ": " + s.Mode.Means + "."})
+	}
+	if s.Recent.Shed > 0 {
+		all = append(all, mark{"bad", "warn", "Too many reads fall back: " + count(s.Recent.Shed) + " were kept from the primary in the last " +
+			roughly(time.Duration(s.Since)) + ". They failed or were served stale."})
+	}
+	return all
+}
+
 // title says in the browser's tab whether something is wrong.
-func title(nodes []Node) string {
+func title(s Snapshot) string {
+	if !s.Mode.Normal {
+		return "Mode " + s.Mode.Name + "! " + replicasText(s.Nodes)
+	}
+	return replicasText(s.Nodes)
+}
+
+func replicasText(nodes []Node) string {
 	replicas, good := 0, 0
 	for _, n := range nodes {
 		if !n.Primary {
@@ -209,7 +241,7 @@ func (v *view) filters(s Snapshot, keep Filter) {
 			nodes = append(nodes, n.Name)
 		}
 	}
-	v.Filters.Where = options("anywhere", []string{string(ToReplica), string(FellBack), string(ByRule)}, keep.Where)
+	v.Filters.Where = options("anywhere", []string{string(ToReplica), string(FellBack), string(ByRule), string(Failed), string(Stale), string(Unguarded)}, keep.Where)
 	v.Filters.Node = options("any", nodes, keep.Node)
 	v.Filters.Reason = options("any", reasons, keep.Reason)
 }

@@ -12,6 +12,7 @@ type Snapshot struct {
 	Began time.Time `json:"began"`
 	// Since is how far back Recent in Reads and Shares reaches.
 	Since     Seconds    `json:"recent_seconds"`
+	Mode      Mode       `json:"mode"`
 	Nodes     []Node     `json:"nodes"`
 	History   []Series   `json:"history"`
 	Recent    Shares     `json:"recent"`
@@ -43,6 +44,9 @@ type Shares struct {
 	Count     int64 `json:"reads"`
 	Replicas  int64 `json:"replica_reads"`
 	Fallbacks int64 `json:"fallbacks"`
+	// Shed are those that were kept from the primary: failed or served stale. They
+	// are in neither of the shares.
+	Shed int64 `json:"shed"`
 	// ReplicaShare is of all reads, FallbackShare of those that replicas have served
 	// or might have. Zero if there were none.
 	ReplicaShare  float64 `json:"replica_share"`
@@ -57,7 +61,7 @@ func (p *Page) snapshot(now time.Time, keep Filter) Snapshot {
 	past, changes := p.memory()
 	slices.Reverse(changes)
 	s := Snapshot{
-		At: now, Began: p.began, Nodes: p.src.Nodes(), Reads: p.src.Reads(), Writes: p.src.Writes(),
+		At: now, Began: p.began, Mode: p.src.Mode(), Nodes: p.src.Nodes(), Reads: p.src.Reads(), Writes: p.src.Writes(),
 		Changes: changes, Decisions: keep.decisions(p.src.Decisions()), Settings: p.src.Settings(),
 	}
 	s.Since = Seconds(compare(s.Reads, past, now))
@@ -95,6 +99,8 @@ func share(reads []Reads, count func(Reads) int64) Shares {
 			s.Replicas += n
 		case FellBack:
 			s.Fallbacks += n
+		case Failed, Stale:
+			s.Shed += n
 		case NotCounted:
 			continue
 		}

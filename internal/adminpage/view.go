@@ -10,6 +10,8 @@ type Source interface {
 	// Reads returns how many reads went where for each reason, in an order that
 	// does not change.
 	Reads() []Reads
+	// Mode returns who decides where reads go at the moment.
+	Mode() Mode
 	// Writes returns the captures so far.
 	Writes() Writes
 	// Decisions returns recent ones, newest first.
@@ -29,6 +31,10 @@ const (
 	CaughtUp State = "caught up"
 	// Behind is one that was further behind.
 	Behind State = "behind"
+	// OutOfRotation is one that was too far behind to serve reads that ask for nothing.
+	OutOfRotation State = "out of rotation"
+	// Stuck is one that has been out for so long that somebody should look.
+	Stuck State = "stuck"
 	// Unmeasured is one that serves, and how far behind it is nobody can tell: the
 	// primary does not answer.
 	Unmeasured State = "not measured"
@@ -62,6 +68,9 @@ type Node struct {
 	// Lag is a lower bound unless LagKnown.
 	Lag      Seconds `json:"lag_seconds"`
 	LagKnown bool    `json:"lag_known"`
+	// Out is how long it has been out of rotation; zero: it is in.
+	Out   Seconds `json:"out_of_rotation_seconds"`
+	Stuck bool    `json:"stuck"`
 	// Age is how old all this is; zero if never asked.
 	Age     Seconds `json:"age_seconds"`
 	Queries int64   `json:"queries"`
@@ -98,7 +107,23 @@ const (
 	FellBack   Where = "fallback"
 	ByRule     Where = "primary"
 	NotCounted Where = "not routed"
+	// Failed and Stale are reads that fell back and that a cap kept from the primary:
+	// they failed, or a replica served them outside of the guarantee.
+	Failed Where = "failed"
+	Stale  Where = "stale"
+	// Unguarded are reads that went where dbresolver sent them.
+	Unguarded Where = "unguarded"
 )
+
+// Mode is who decides where reads go.
+type Mode struct {
+	Name  string `json:"name"`
+	Means string `json:"means"`
+	// Normal says that nothing is out of the ordinary, Guaranteed that reads see
+	// what they must.
+	Normal     bool `json:"normal"`
+	Guaranteed bool `json:"guaranteed"`
+}
 
 // Writes is what captures have cost.
 type Writes struct {

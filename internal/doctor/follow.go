@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/gorm-ryw/gorm-ryw/token"
@@ -38,18 +39,15 @@ func (d *doctor) follow(ctx context.Context) {
 			d.say(d.primary, Warn, "follow", reason(ctx, err), "no write was followed to the replicas", "a role that may write")
 			return
 		}
-		begun := time.Now()
-		for i, s := range d.replicas {
-			if !s.useful() || behind[i] {
-				continue
-			}
-			last, err := d.await(ctx, s, at, begun)
-			if err != nil {
+		for i, a := range d.arrivals(ctx, at, behind) {
+			switch {
+			case a == nil:
+			case a.err != nil:
 				behind[i] = true
-				d.late(s, last, at, err)
-				continue
+				d.late(d.replicas[i], a.last, at, a.err)
+			default:
+				times[i] = append(times[i], a.took)
 			}
-			times[i] = append(times[i], time.Since(begun))
 		}
 	}
 	for i, s := range d.replicas {
@@ -57,6 +55,33 @@ func (d *doctor) follow(ctx context.Context) {
 			d.followed(s, times[i])
 		}
 	}
+}
+
+// arrival is how a write came to a replica.
+type arrival struct {
+	took time.Duration
+	last token.Position // where the replica was last
+	err  error          // the write did not come
+}
+
+// arrivals waits for all replicas at the same time, so that one that stands still
+// takes nothing of the others' time. Nil: that replica was not looked at.
+func (d *doctor) arrivals(ctx context.Context, at token.Position, behind []bool) []*arrival {
+	all, begun := make([]*arrival, len(d.replicas)), time.Now()
+	var looking sync.WaitGroup
+	for i, s := range d.replicas {
+		if !s.useful() || behind[i] {
+			continue
+		}
+		a := &arrival{}
+		all[i] = a
+		looking.Go(func() {
+			a.last, a.err = d.await(ctx, s, at, begun)
+			a.took = time.Since(begun)
+		})
+	}
+	looking.Wait()
+	return all
 }
 
 // useful reports whether a replica might serve token reads at all.

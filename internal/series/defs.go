@@ -13,6 +13,8 @@ var (
 	ofNode    = []string{"cluster", "node", "role"}
 )
 
+var modes = [...]string{policy.Normal: "normal", policy.PrimaryOnly: "primary_only", policy.PlainResolver: "plain_resolver"}
+
 func cluster(i int) string { return strconv.Itoa(i) }
 
 func role(primary bool) string {
@@ -78,6 +80,47 @@ var reads = []Def{
 						put(float64(n), cluster(i), why.Label())
 					}
 				}
+			}
+		},
+	},
+	{
+		Prometheus: "ryw_other_fallbacks_total", OpenTelemetry: "ryw.other.fallbacks", Kind: Counter, Unit: "{read}",
+		Help:   "Reads with nothing to see that the primary served because no replica qualified.",
+		Labels: []string{"cluster", "reason"},
+		Read: func(m *Moment, put Put) {
+			for i, c := range m.Clusters {
+				for _, why := range policy.Reasons() {
+					if why.Fallback() {
+						put(float64(c.OtherFallbacks[why]), cluster(i), why.Label())
+					}
+				}
+			}
+		},
+	},
+	{
+		Prometheus: "ryw_fallbacks_under_way", OpenTelemetry: "ryw.fallbacks.active", Kind: Gauge, Unit: "{read}",
+		Help:   "Reads under way that fell back to the primary. They are counted where Fallback.Concurrent is set.",
+		Labels: ofCluster,
+		Read:   eachCluster(func(c *rywplugin.ClusterStatus) int64 { return int64(c.FallingBack) }),
+	},
+	{
+		Prometheus: "ryw_shed_reads_total", OpenTelemetry: "ryw.reads.shed", Kind: Counter, Unit: "{read}",
+		Help:   "Reads that a cap kept from the primary, by what became of them: overloaded (they failed) or served_stale.",
+		Labels: []string{"cluster", "reason"},
+		Read: func(m *Moment, put Put) {
+			for i, c := range m.Clusters {
+				put(float64(c.Overloaded), cluster(i), policy.Overloaded.Label())
+				put(float64(c.ServedStale), cluster(i), policy.ServedStale.Label())
+			}
+		},
+	},
+	{
+		Prometheus: "ryw_mode", OpenTelemetry: "ryw.mode", Kind: Gauge, Unit: "1",
+		Help:   "1 for the mode in force, 0 for the others: normal, primary_only, plain_resolver.",
+		Labels: []string{"mode"},
+		Read: func(m *Moment, put Put) {
+			for mode, label := range modes {
+				put(truth(m.Tuning.Mode == policy.Mode(mode)), label)
 			}
 		},
 	},
@@ -174,6 +217,18 @@ var nodes = []Def{
 		Read: eachNode(func(n *rywplugin.NodeStatus) (float64, bool) {
 			return truth(n.Paused), !n.Primary && !n.Position.IsZero()
 		}),
+	},
+	{
+		Prometheus: "ryw_replica_out_of_rotation_seconds", OpenTelemetry: "ryw.replica.rotation.out", Kind: Gauge, Unit: Seconds,
+		Help:   "How long a replica has been out of rotation for its lag. Zero if it is in.",
+		Labels: ofNode,
+		Read:   eachNode(func(n *rywplugin.NodeStatus) (float64, bool) { return seconds(n.Out), !n.Primary }),
+	},
+	{
+		Prometheus: "ryw_replica_stuck", OpenTelemetry: "ryw.replica.stuck", Kind: Gauge, Unit: "1",
+		Help:   "1 if a replica has been out of rotation for longer than Rotation.StuckAfter.",
+		Labels: ofNode,
+		Read:   eachNode(func(n *rywplugin.NodeStatus) (float64, bool) { return truth(n.Stuck), !n.Primary }),
 	},
 	{
 		Prometheus: "ryw_probes_total", OpenTelemetry: "ryw.probes", Kind: Counter, Unit: "{query}",

@@ -35,7 +35,7 @@ var some = fixed{
 		},
 		{
 			Name: "r:5432", Condition: watcher.Healthy, Position: token.Position{Timeline: 1, LSN: 900}, Age: 2 * time.Second, Gap: 100,
-			Lag: 3 * time.Second, LagKnown: true, Paused: true, Queries: 4, Calls: 5,
+			Lag: 3 * time.Second, LagKnown: true, Paused: true, Out: 32 * time.Second, Stuck: true, Queries: 4, Calls: 5,
 			Reads: []policy.ReadCount{{Level: policy.ReadYourWrites, Reason: policy.CaughtUp, Count: 6}},
 		},
 		{Name: "down:5432", Condition: watcher.Down, Queries: 7, Calls: 8},
@@ -43,9 +43,11 @@ var some = fixed{
 	},
 	Clusters: []rywplugin.ClusterStatus{{
 		TokenReads: 9, Fallbacks: map[policy.Reason]int64{policy.Behind: 10, policy.NoneProven: 0},
+		OtherFallbacks: map[policy.Reason]int64{policy.NoneHealthy: 33}, FallingBack: 34, Overloaded: 35, ServedStale: 36,
 		Awaited:      policy.Waits{Sum: time.Second},
 		PossiblyLost: 11, BeyondPrimary: 12, MarksResolved: 13,
 	}},
+	Tuning:   rywplugin.Tuning{Mode: policy.PrimaryOnly},
 	Captures: 14, SharedCaptures: 15, CaptureFailures: 16, Marks: 17, ReadMarks: 18, InvalidTokens: 19,
 }
 
@@ -75,6 +77,12 @@ func TestEveryNumber(t *testing.T) {
 		"ryw_token_reads_total{0}":                                     9,
 		"ryw_token_fallbacks_total{0,behind}":                          10,
 		"ryw_token_fallbacks_total{0,none_proven}":                     0,
+		"ryw_fallbacks_under_way{0}":                                   34,
+		"ryw_shed_reads_total{0,overloaded}":                           35,
+		"ryw_shed_reads_total{0,served_stale}":                         36,
+		"ryw_mode{normal}":                                             0,
+		"ryw_mode{primary_only}":                                       1,
+		"ryw_mode{plain_resolver}":                                     0,
 		"ryw_read_wait_seconds{0,replica}":                             1,
 		"ryw_read_wait_seconds{0,primary}":                             0,
 		"ryw_possibly_lost_reads_total{0}":                             11,
@@ -125,6 +133,15 @@ func TestEveryNumber(t *testing.T) {
 		for _, c := range watcher.Conditions() {
 			want["ryw_node_state{0,"+n.Name+","+role(n.Primary)+","+c.String()+"}"] = truth(c == n.Condition)
 		}
+	}
+	for _, why := range policy.Reasons() {
+		if why.Fallback() {
+			want["ryw_other_fallbacks_total{0,"+why.Label()+"}"] = float64(some.Clusters[0].OtherFallbacks[why])
+		}
+	}
+	for _, n := range some.Nodes[1:] {
+		want["ryw_replica_out_of_rotation_seconds{0,"+n.Name+",replica}"] = n.Out.Seconds()
+		want["ryw_replica_stuck{0,"+n.Name+",replica}"] = truth(n.Stuck)
 	}
 	for name, v := range want {
 		if got, ok := have[name]; !ok || got != v {

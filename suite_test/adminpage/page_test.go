@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	rywplugin "github.com/gorm-ryw/gorm-ryw/plugin"
+	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/rywtest"
 )
 
@@ -50,6 +52,16 @@ func TestPageFollowsTheServers(t *testing.T) {
 		b.readable()
 	}
 	b.as(1200, 900, "light")
+
+	const alarm = `document.querySelector('#alarms .alarm')?.getClientRects()[0]?.top < innerHeight`
+	for _, m := range []policy.Mode{policy.PrimaryOnly, policy.PlainResolver} {
+		must(t, a.ryw.Tune(func(tn *rywplugin.Tuning) { tn.Mode = m }))
+		b.await("that the mode is "+m.String(), fmt.Sprintf("%s && document.title.startsWith('Mode %s!')", alarm, m))
+		b.readable()
+	}
+	b.picture("mode")
+	must(t, a.ryw.Tune(func(tn *rywplugin.Tuning) { tn.Mode = policy.Normal }))
+	b.await("that the mode is Normal", "document.querySelector('#alarms .alarm') === null")
 
 	must(t, r0.ResumeReplay(ctx))
 	must(t, r1.Start(ctx))

@@ -18,6 +18,10 @@ type scripted struct {
 	failing atomic.Bool
 }
 
+func (s *scripted) Mode() adminpage.Mode {
+	return adminpage.Mode{Name: "Normal", Normal: true, Guaranteed: true}
+}
+
 func (s *scripted) Nodes() []adminpage.Node {
 	return []adminpage.Node{
 		{Name: "p:1", Primary: true, State: adminpage.Serving, Position: "1:0/1"},
