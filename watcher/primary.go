@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
@@ -55,7 +56,9 @@ func (n *Node) Met(conn *pgx.Conn) bool {
 		return true
 	}
 	if suspected := n.suspected.Load(); data[suspectedKey] != suspected {
-		if conn.PgConn().CheckConn() != nil {
+		ctx, cancel := context.WithTimeout(n.ctx, n.group.cfg.ProbeTimeout)
+		defer cancel()
+		if conn.PgConn().Ping(ctx) != nil {
 			return false
 		}
 		data[suspectedKey] = suspected
@@ -65,7 +68,7 @@ func (n *Node) Met(conn *pgx.Conn) bool {
 
 const suspectedKey = "gorm-ryw: how often the primary had been suspected when the connection was found alive"
 
-// Suspect has every connection to the primary that was opened before looked at once,
-// for a millisecond, before it is used again: one has turned out to be dead, and what is
-// sent on another is lost, too, if its server went away.
+// Suspect has every connection to the primary that was opened before asked for a sign of
+// life, once, before it is used again: one has turned out to be dead, and what is sent on
+// another is lost, too, if its server went away.
 func (n *Node) Suspect() { n.suspected.Add(1) }
