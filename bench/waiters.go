@@ -34,7 +34,7 @@ func (s *site) openSensor(ctx context.Context, wait time.Duration) (*sensor, err
 	}
 	at := s.addresses(false)
 	w := &sensor{
-		group:  watcher.NewGroup(watcher.Config{}, "primary", dial(at.primary)),
+		group:  watcher.NewGroup(watcher.Config{ProbeTimeout: patience}, "primary", dial(at.primary)),
 		router: policy.NewRouter(policy.Settings{Wait: wait}),
 	}
 	node := w.group.Add("replica", dial(at.replicas[0]), "")
@@ -112,7 +112,9 @@ func (g *growth) waiting(ctx context.Context) (err error) {
 		g.figure(name+".woken_first_to_last", ms(a.spread), "ms")
 		g.figure(name+".woken_after_replica_was_there", ms(a.late), "ms")
 		g.figure(name+".probes_between_first_and_last", float64(a.probesBetween), "probes")
-		g.figure(name+".memory_per_waiter", a.perWaiter, "bytes")
+		if n >= 1000 { // of fewer nothing can be told beside all that is in the heap
+			g.figure(name+".memory_per_waiter", a.perWaiter, "bytes")
+		}
 		wake.add(float64(n), ms(a.spread))
 	}
 	g.panels = append(g.panels, panel{"Waiters woken by one answer", "waiters", "ms from first to last", []curve{wake}})

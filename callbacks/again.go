@@ -60,6 +60,9 @@ func (c *call) againAfterPrimary(ctx context.Context, err error) bool {
 	if !c.pure || c.retried || !isGone(err) && !isStalePlan(err) {
 		return false
 	}
+	if isGone(err) {
+		c.known.Group.Primary.Suspect()
+	}
 	c.retried, c.fell, c.request.NoReplica = true, false, false
 	c.retries, c.tried = c.retries+1, nil
 	if c.request.Set == nil {

@@ -82,7 +82,7 @@ func dependenciesOf(ctx context.Context, root string, m mod) ([]dependency, erro
 	var deps []dependency
 	for _, line := range lines {
 		parts := strings.Split(line, "\t")
-		if len(parts) == 3 && parts[0] != rootPath && !strings.HasPrefix(parts[0], rootPath+"/") {
+		if len(parts) == 3 && !isOurs(parts[0]) {
 			deps = append(deps, dependency{parts[0], parts[1], parts[2]})
 		}
 	}

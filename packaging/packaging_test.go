@@ -35,6 +35,18 @@ func TestSetVersion(t *testing.T) {
 	}
 }
 
+func TestWhatUsersHave(t *testing.T) {
+	const source = "module m\n\ngo 1.25.0\n\nrequire (\n\t" + rootPath + " v0.1.0\n\t" + rootPath + "/suite_test v0.1.0\n)\n\n" +
+		"replace (\n\tgorm.io/gorm => ./gorm\n\t" + rootPath + " => ../\n\t" + rootPath + "/suite_test => ../suite_test\n)\n"
+	have, err := asUsersHaveIt("go.mod", []byte(source), mod{"bench"})
+	if err != nil || strings.Contains(string(have), "../") || !strings.Contains(string(have), "gorm => ./gorm") {
+		t.Errorf("have %s, %v", have, err)
+	}
+	if _, err := asUsersHaveIt("go.mod", []byte(source), mod{"rywgrpc"}); err == nil {
+		t.Error("what is released may require what is not")
+	}
+}
+
 func TestLicences(t *testing.T) {
 	mit, err := os.ReadFile("../LICENSE")
 	if err != nil {

@@ -73,7 +73,7 @@ func (r *release) environment(ctx context.Context) ([]string, error) {
 
 // work builds, vets and tests a module.
 func (r *release) work(ctx context.Context, m mod, dir string, env []string) error {
-	if err := r.unpack(ctx, m, dir); err != nil {
+	if err := r.unpack(m, dir); err != nil {
 		return err
 	}
 	steps := [][]string{{"build", "./..."}, {"vet", "./..."}}

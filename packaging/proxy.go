@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
+	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 )
@@ -42,9 +44,6 @@ func newRelease(ctx context.Context, root string, modules []mod, dir string) (*r
 		return nil, err
 	}
 	for _, m := range modules {
-		if !m.shipped() {
-			continue
-		}
 		if err := r.publish(m); err != nil {
 			return nil, err
 		}
@@ -99,8 +98,8 @@ func (r *release) pack(m mod, name string) error {
 func (r *release) of(m mod) module.Version { return module.Version{Path: m.path(), Version: r.version} }
 
 // unpack writes what a module consists of into a folder, and takes away what it
-// replaces: only the main module's replacements count, so no user has them.
-func (r *release) unpack(ctx context.Context, m mod, dir string) error {
+// replaces by ours: only the main module's replacements count, so no user has them.
+func (r *release) unpack(m mod, dir string) error {
 	name := dir + ".zip"
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
@@ -111,10 +110,39 @@ func (r *release) unpack(ctx context.Context, m mod, dir string) error {
 	if err := zip.Unzip(dir, r.of(m), name); err != nil {
 		return fmt.Errorf("unpack %s: %w", m.path(), err)
 	}
-	edit := []string{"mod", "edit"}
-	for _, replaced := range []string{"", "/rywtest", "/rywgrpc"} {
-		edit = append(edit, "-dropreplace="+rootPath+replaced)
+	name = filepath.Join(dir, "go.mod")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return err
 	}
-	_, err := output(ctx, dir, nil, "go", edit...)
-	return err
+	if data, err = asUsersHaveIt(name, data, m); err != nil {
+		return err
+	}
+	return os.WriteFile(name, data, 0o644)
 }
+
+// asUsersHaveIt returns a go.mod without our replacements. Of what others import nothing
+// may require what is not released.
+func asUsersHaveIt(name string, data []byte, m mod) ([]byte, error) {
+	f, err := modfile.Parse(name, data, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, replaced := range f.Replace {
+		if isOurs(replaced.Old.Path) {
+			if err := f.DropReplace(replaced.Old.Path, replaced.Old.Version); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, required := range f.Require {
+		dir, ok := strings.CutPrefix(required.Mod.Path, rootPath+"/")
+		if ok && m.shipped() && !(mod{dir}).shipped() {
+			return nil, fmt.Errorf("%s requires %s, which is not released", m.path(), required.Mod.Path)
+		}
+	}
+	f.Cleanup()
+	return f.Format()
+}
+
+func isOurs(path string) bool { return path == rootPath || strings.HasPrefix(path, rootPath+"/") }

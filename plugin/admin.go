@@ -35,8 +35,8 @@ func (p *Plugin) Handler() http.Handler {
 	return p.page
 }
 
-// closePage ends what Handler began. It asks for the status meanwhile, which takes
-// p.mu.
+// closePage ends what Handler began, and what Handler would begin from now on. The
+// page asks for the status meanwhile, which takes p.mu.
 func (p *Plugin) closePage() {
 	p.mu.Lock()
 	p.closed = true

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"time"
 
@@ -227,4 +229,18 @@ func ExamplePlugin_Status() {
 	// Prints:
 	// primary: true healthy: true proven: true
 	// primary: false healthy: true proven: true
+}
+
+// A page for operators, behind the application's own authentication.
+func ExamplePlugin_Handler() {
+	_, ryw := shop()
+	defer ryw.Close()
+
+	mux := http.NewServeMux()
+	mux.Handle("/admin/ryw/", http.StripPrefix("/admin/ryw", ryw.Handler()))
+	answer := httptest.NewRecorder()
+	mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/admin/ryw/status.json", nil))
+	fmt.Println(answer.Code, answer.Header().Get("Content-Type"))
+	// Prints:
+	// 200 application/json
 }

@@ -297,6 +297,9 @@ func TestInstrumentNeedsThePlugin(t *testing.T) {
 
 // The attributes that the page about metrics has are those that there are.
 func TestDocumentedAttributes(t *testing.T) {
+	if _, err := os.Stat("../go.work"); err != nil {
+		t.Skip("the page is in the repository, of which this is the module alone")
+	}
 	text, err := os.ReadFile("../docs/metrics.md")
 	ok(t, err)
 	_, traces, found := strings.Cut(string(text), "\n## Traces\n")

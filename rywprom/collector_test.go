@@ -100,6 +100,9 @@ var row = regexp.MustCompile("^\\| `(ryw_[a-z_]+)` \\| `(ryw\\.[a-z_.]+)` \\| ([
 
 // The table in docs/metrics.md is what is exported, in the same order.
 func TestDocumentedSeries(t *testing.T) {
+	if _, err := os.Stat("../go.work"); err != nil {
+		t.Skip("the page is in the repository, of which this is the module alone")
+	}
 	text, err := os.ReadFile("../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)

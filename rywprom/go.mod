@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/gorm-ryw/gorm-ryw v0.0.0
+	github.com/gorm-ryw/gorm-ryw/rywtest v0.0.0
 	github.com/prometheus/client_golang v1.23.2
 	github.com/prometheus/client_model v0.6.2
 	gorm.io/driver/postgres v1.6.3

@@ -295,7 +295,7 @@ var _ = Describe("A read that fell back to the primary is under way", Serial, fu
 		Expect(err).NotTo(HaveOccurred())
 		Expect(underWay()).To(Equal(1))
 		Expect(db.Take(&Item{}, id).Error).To(MatchError(rywplugin.ErrOverloaded))
-		_, err = db.Model(&Item{}).Where("id = ?", id).Rows() //nolint:rowserrcheck,sqlclosecheck // there are none
+		_, err = db.Model(&Item{}).Where("id = ?", id).Rows() //nolint:sqlclosecheck // there are none
 		Expect(err).To(MatchError(rywplugin.ErrOverloaded))
 		Expect(db.Model(&Item{}).Where("id = ?", id).Row().Err()).To(MatchError(rywplugin.ErrOverloaded))
 		Expect(rows.Next()).To(BeTrue())
@@ -316,7 +316,7 @@ var _ = Describe("A read that fell back to the primary is under way", Serial, fu
 
 	It("until its context ends, if nobody closes its rows", func(ctx SpecContext) {
 		c, cancel := context.WithCancel(ctx)
-		_, err := session1(c).Model(&Item{}).Rows() //nolint:rowserrcheck,sqlclosecheck // they are abandoned
+		_, err := session1(c).Model(&Item{}).Rows() //nolint:sqlclosecheck // they are abandoned
 		Expect(err).NotTo(HaveOccurred())
 		Expect(underWay()).To(Equal(1))
 		cancel()
@@ -339,7 +339,7 @@ var _ = Describe("A read that fell back to the primary is under way", Serial, fu
 		db := session1(ctx)
 		Expect(db.Where("1/(v-2) = 1").Take(&Item{}, id).Error).To(MatchError(ContainSubstring("division by zero")))
 		Expect(db.Where("1/(v-2) = 1").Model(&Item{}).Select("v").Row().Scan(new(int64))).NotTo(Succeed())
-		_, err := db.Where("nothing = 1").Model(&Item{}).Rows() //nolint:rowserrcheck,sqlclosecheck // there are none
+		_, err := db.Where("nothing = 1").Model(&Item{}).Rows() //nolint:sqlclosecheck // there are none
 		Expect(err).To(HaveOccurred())
 		Eventually(underWay).Should(BeZero())
 	})

@@ -17,10 +17,9 @@ var ErrNotAdmitted = errors.New("connection is not proven to be to the watched s
 // to.
 const admitTimeout = time.Second
 
-// The pauses between two looks at a standby that was restarted and has not replayed
-// yet what it had replayed before: each is twice the one before, and there is none
-// beyond the last. Looking more often takes from the replay what it needs, where many
-// connections wait.
+// The pauses between two looks at a server that the watcher could not ask, because its
+// own connection was to an earlier life: each is twice the one before, and there is
+// none beyond the last.
 const (
 	firstAdmitPause = 10 * time.Millisecond
 	lastAdmitPause  = 160 * time.Millisecond
@@ -31,10 +30,10 @@ const (
 // too: it is to the same incarnation, and that had replayed at least as far.
 // Otherwise the connection must be closed.
 //
-// A standby that crashed accepts connections before it is back at its old
-// position; Admit waits for it, and for the watcher to find the new incarnation, for
-// some 300 ms: the server is known by then not to be what it was, and reads go to
-// others until it is.
+// A standby that crashed accepts connections before it is back at its old position.
+// Such a one is refused at once: a pool opens its connections one after the other, and
+// whoever waits for one can go to another server. Admit waits, for some 300 ms, for
+// the watcher to find the new incarnation.
 //
 // A node whose pool serves no token reads is not checked.
 func (n *Node) Admit(ctx context.Context, conn *pgx.Conn) error {
@@ -85,8 +84,7 @@ func (n *Node) prove(ctx context.Context, conn *pgx.Conn, p *Probe) error {
 			others++
 			n.epoch.Add(1) // ask again on a new connection
 			continue
-		}
-		if rest > lastAdmitPause {
+		case err == nil && seen.Position.Compare(n.State().High) < 0, rest > lastAdmitPause:
 			return n.notAdmitted(s, errNotBack)
 		}
 		if err := n.rest(ctx, s, rest); err != nil {

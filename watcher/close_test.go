@@ -87,6 +87,7 @@ func TestStartStopStress(t *testing.T) {
 	primary, standby := fakepg.New(t, fakepg.PrimaryAt(1000)), fakepg.New(t, fakepg.StandbyAt(2, 900))
 	for i := range 40 {
 		g := NewGroup(Config{IdleInterval: 1, WaitInterval: 1}, "p", primary.Dial)
+		changed := g.Changed() // the first change: after the last there is none
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
@@ -104,7 +105,7 @@ func TestStartStopStress(t *testing.T) {
 			})
 			wg.Go(func() {
 				if i%2 == 0 {
-					<-g.Changed()
+					<-changed
 				}
 				g.Close()
 			})

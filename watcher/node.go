@@ -52,6 +52,7 @@ type Node struct {
 	epoch     atomic.Int32           // connections opened in an earlier epoch are given up
 	placed    atomic.Bool            // it once gave a position of its own, as a standby
 	lives     atomic.Int64           // how often another life of a server was published
+	suspected atomic.Int64           // see Suspect
 	life      token.Incarnation      // the last of them; protected by group.mu
 	pace      pace                   // protected by group.mu
 

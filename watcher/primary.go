@@ -1,6 +1,7 @@
 package watcher
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/mono"
@@ -24,7 +25,8 @@ func (n *Node) Meet(conn *pgx.Conn, s Sample) error {
 		return fmt.Errorf("admit connection to %s: %w: primary of timeline %d, want %d",
 			n.Name(), ErrNotAdmitted, s.Position.Timeline, known)
 	}
-	conn.PgConn().CustomData()[metKey] = s.Position.Timeline
+	data := conn.PgConn().CustomData()
+	data[metKey], data[suspectedKey] = s.Position.Timeline, n.suspected.Load()
 	n.meet(s.Position)
 	return nil
 }
@@ -46,8 +48,27 @@ func (n *Node) Heard(s Sample) {
 }
 
 // Met reports whether a connection that was met may be used again: not if another
-// server was promoted since.
+// server was promoted since, nor if it is found dead after the primary was suspected.
 func (n *Node) Met(conn *pgx.Conn) bool {
-	timeline, ok := conn.PgConn().CustomData()[metKey].(uint32)
-	return !ok || timeline >= n.group.Timeline()
+	data := conn.PgConn().CustomData()
+	timeline, ok := data[metKey].(uint32)
+	if !ok {
+		return true
+	}
+	if suspected := n.suspected.Load(); data[suspectedKey] != suspected {
+		ctx, cancel := context.WithTimeout(n.ctx, n.group.cfg.ProbeTimeout)
+		defer cancel()
+		if conn.PgConn().Ping(ctx) != nil {
+			return false
+		}
+		data[suspectedKey] = suspected
+	}
+	return timeline >= n.group.Timeline()
 }
+
+const suspectedKey = "gorm-ryw: how often the primary had been suspected when the connection was found alive"
+
+// Suspect has every connection to the primary that was opened before asked for a sign of
+// life, once, before it is used again: one has turned out to be dead, and what is sent on
+// another is lost, too, if its server went away.
+func (n *Node) Suspect() { n.suspected.Add(1) }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gorm-ryw/gorm-ryw/internal/fakepg"
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 )
 
 // A connection to a primary that was left behind is not opened, and not used again
@@ -38,6 +39,59 @@ func TestPrimaryThatWasLeftBehind(t *testing.T) {
 	}
 	if err := c.group.Primary.Meet(old, s); !errors.Is(err, ErrNotAdmitted) {
 		t.Errorf("a new connection to the old one: have %v", err)
+	}
+}
+
+// A connection that the server has closed is found out before it is used again, once
+// another one has turned out to be dead.
+func TestConnectionsAreLookedAtOnceThePrimaryIsSuspected(t *testing.T) {
+	c := newCluster(t, quiet)
+	p := c.group.Primary
+	dead := c.primary.Connect()
+	s, err := NewProbe(dead).Take(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Meet(dead, s); err != nil {
+		t.Fatal(err)
+	}
+	p.Suspect()
+	if !p.Met(dead) {
+		t.Fatal("a connection that is alive is not used again")
+	}
+	c.primary.Drop()
+	c.primary.WaitConns(0)
+	p.Suspect()
+	if p.Met(dead) {
+		t.Error("a connection that is dead is used again")
+	}
+	alive := c.primary.Connect()
+	if err := p.Meet(alive, s); err != nil || !p.Met(alive) {
+		t.Errorf("a new one: have %v", err)
+	}
+}
+
+// While the question to the promoted server is under way, the old one may answer a
+// later one: it does not hide the promotion.
+func TestPromotionIsNotHiddenByALaterAnswerOfTheOldPrimary(t *testing.T) {
+	c := newCluster(t, quiet)
+	p := c.group.Primary
+	old := c.sample(p)
+	promoted := old
+	promoted.Position = at(2, 2000)
+	promoted.Incarnation++
+	promoted.Begun, promoted.Received = mono.Now(), mono.Now()
+	late := old
+	for late.Begun = mono.Now(); late.Begun <= promoted.Begun; {
+		late.Begun = mono.Now()
+	}
+	p.Publish(late)
+	p.publish(promoted)
+	if have := c.group.Timeline(); have != 2 {
+		t.Errorf("timeline: have %d, want that of the promoted server", have)
+	}
+	if have := p.State().Position; have != at(2, 2000) {
+		t.Errorf("position: have %s, want that of the promoted server", have)
 	}
 }
 

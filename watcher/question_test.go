@@ -50,7 +50,8 @@ func TestCallsOnAPrimary(t *testing.T) {
 func standbyRow(lsn uint64, checkpoint, recovery, receiver []byte) [][]byte {
 	null := []byte(nil)
 	return [][]byte{
-		{1}, bytes8(lsn),
+		{1},
+		bytes8(lsn),
 		record(bytes8(1), bytes8(1), []byte("name"), checkpoint, int4),
 		record(bytes8(1), recovery, bytes8(1), bytes8(1), int4),
 		record(int4, null, null, null, null, null, receiver, null),

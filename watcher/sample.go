@@ -59,7 +59,7 @@ type Sample struct {
 const sampleSQL = `select r::int,
  case when r then pg_last_wal_replay_lsn() else pg_current_wal_insert_lsn() end - '0/0'::pg_lsn,
  case when r then ` + replayedTimeline + `
-  else ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int end,
+  else ` + writtenTimeline + ` end,
  case when r then (pg_get_wal_replay_pause_state() <> 'not paused')::int else 0 end,
  (pg_control_system()).system_identifier,
  pg_backend_pid(),
@@ -75,6 +75,7 @@ const (
 	sampleColumns = 12
 
 	replayedTimeline = `greatest((pg_control_checkpoint()).timeline_id, (pg_control_recovery()).min_recovery_end_timeline)`
+	writtenTimeline  = `('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int`
 	receivedTimeline = `(pg_stat_get_wal_receiver()).received_tli`
 )
 

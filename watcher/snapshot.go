@@ -29,8 +29,12 @@ var ErrPooled = errors.New("server is behind a connection pooler")
 // asker is a connection for questions that are not samples, opened when the first
 // of them is asked. One question is asked at a time.
 type asker struct {
-	turn turn // protects conn, and its use
+	turn turn // protects what follows, and its use
 	conn *pgx.Conn
+	// What was known when it was opened: the address may lead elsewhere since, while
+	// the server that it led to lives on.
+	epoch    int32
+	timeline uint32
 }
 
 // ask returns the one row that a statement has for answer, and the server process
@@ -46,6 +50,10 @@ func (n *Node) ask(ctx context.Context, sql string) (row [][]byte, pid uint32, e
 	defer cancel()
 	stop := context.AfterFunc(n.ctx, cancel)
 	defer stop()
+	if epoch, timeline := n.epoch.Load(), n.group.Timeline(); a.epoch != epoch || a.timeline != timeline {
+		a.close()
+		a.epoch, a.timeline = epoch, timeline
+	}
 	if row, err = a.row(ctx, n.dial, sql); err != nil {
 		a.close()
 		return nil, 0, fmt.Errorf("ask %s: %w", n.Name(), causeOf(ctx, err))
@@ -76,8 +84,12 @@ func (a *asker) close() {
 	}
 }
 
-const snapshotSQL = `select pg_is_in_recovery()::int, pg_snapshot_xmax(s)::text,
- array_to_string(array(select pg_snapshot_xip(s)), ',') from (select pg_current_snapshot() as s) x`
+const snapshotSQL = `select r::int, pg_snapshot_xmax(s)::text, array_to_string(array(select pg_snapshot_xip(s)), ','),
+ case when not r then ` + writtenTimeline + ` end
+ from (select pg_is_in_recovery() as r, pg_current_snapshot() as s) x`
+
+// errLeftBehind is for a primary whose place another server has taken.
+var errLeftBehind = errors.New("primary is on an older timeline than another that is known")
 
 // Snapshot asks a primary which transactions it shows as ended. The error is
 // ErrWrongRole for a standby.
@@ -91,6 +103,10 @@ func (n *Node) Snapshot(ctx context.Context) (Snapshot, error) {
 	}
 	var f fields
 	s := Snapshot{Xmax: f.uint(row[1]), Running: f.list(row[2])}
+	if timeline, known := uint32(f.uint(row[3])), n.group.Timeline(); timeline < known && f.err == nil {
+		n.Redial()
+		return Snapshot{}, fmt.Errorf("snapshot of %s: %w: have timeline %d, want %d", n.Name(), errLeftBehind, timeline, known)
+	}
 	return s, f.err
 }
 
@@ -113,7 +129,7 @@ const aheadAtMost = 10_000
 // would be an error of pg_xact_status (22023). The snapshot lists ids below its Xmax
 // only; from there on any may be in progress.
 const aheadSQL = `select pg_is_in_recovery()::int, pg_last_wal_replay_lsn() - '0/0'::pg_lsn,
- (pg_control_checkpoint()).timeline_id, pg_backend_pid(),
+ greatest(` + replayedTimeline + `, ` + receivedTimeline + `), pg_backend_pid(),
  (select count(*) from (
    select unnest('{%s}'::xid8[]) as id
    union all select generate_series(%d, least(%d, m - 1))::text::xid8 from (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint as m) y

@@ -49,7 +49,9 @@ func (n *Node) Publish(s Sample) {
 	}
 }
 
-// publish makes a sample the node's state, unless a newer one is there already.
+// publish makes a sample the node's state, unless a newer one is there already. Of two
+// primaries the one that was promoted later counts, whichever was asked first: the
+// other one goes on answering.
 func (n *Node) publish(s Sample) {
 	n.mu.Lock()
 	n.backoff, n.retryAt, n.lastErr = 0, 0, nil
@@ -58,7 +60,8 @@ func (n *Node) publish(s Sample) {
 		n.placed.Store(true)
 	}
 	n.group.update(n, func(old *State) *State {
-		if !old.Failed && old.Begun > s.Begun {
+		promoted := n.role == Primary && !s.Standby && s.Position.Timeline > old.Position.Timeline
+		if !old.Failed && old.Begun > s.Begun && !promoted {
 			return old
 		}
 		if s.Incarnation != n.life {
@@ -158,9 +161,9 @@ func (n *Node) whyUnproven(s *State) string {
 // Vouches reports whether a sample that was taken elsewhere, as with a read, proves
 // its position as one of the node's own does: it is of the same life, and says no
 // less of its timeline.
-func (s *State) Vouches(of Sample) bool {
-	return s.Incarnation == of.Incarnation && s.Position.Timeline == of.Position.Timeline &&
-		(of.Streaming || !s.streamed)
+func (st *State) Vouches(of Sample) bool {
+	return st.Incarnation == of.Incarnation && st.Position.Timeline == of.Position.Timeline &&
+		(of.Streaming || !st.streamed)
 }
 
 const pooledReason = "is behind a connection pooler"

@@ -21,9 +21,9 @@ const replicas = 3
 // missed; checkpoints, and with them proofs of the timeline, come often; a link
 // that went silent is given up within seconds.
 var settings = map[string]string{
-	"wal_keep_size":               "192MB", // all of which a server that is rewound fetches
+	"wal_keep_size":               "96MB", // all of which a server that is rewound fetches
 	"min_wal_size":                "80MB",
-	"max_wal_size":                "256MB",
+	"max_wal_size":                "128MB",
 	"checkpoint_timeout":          "30s",
 	"max_connections":             "300",
 	"shared_buffers":              "32MB",
@@ -47,9 +47,9 @@ type site struct {
 
 // openSite starts the cluster, the network and the table of keys. The site must
 // be closed. The standbys have further settings of their own.
-func openSite(ctx context.Context, keys int64, ofStandbys map[string]string) (*site, error) {
+func openSite(ctx context.Context, keys int64, all, ofStandbys map[string]string) (*site, error) {
 	c, err := rywtest.Start(ctx, rywtest.Options{
-		Replicas: replicas, Settings: settings, ReplicaSettings: ofStandbys, Backend: rywtest.Local,
+		Replicas: replicas, Settings: all, ReplicaSettings: ofStandbys, Backend: rywtest.Local,
 	})
 	if err != nil {
 		return nil, err

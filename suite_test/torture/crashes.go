@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -60,13 +61,16 @@ func (s *Schedule) crash(k Kind) Step {
 	return st
 }
 
-// standbySettings keep restartpoints away from the standbys, in a run of crashes:
-// they are made when the run wants them.
-func (o *Options) standbySettings() map[string]string {
+// settings are those of all servers, and further ones of the standbys. In a run of
+// crashes they keep restartpoints away from the standbys, which are made when the run
+// wants them, and WAL for those that are down while much is written.
+func (o *Options) settings() (all, ofStandbys map[string]string) {
 	if o.Crashes == 0 {
-		return nil
+		return settings, nil
 	}
-	return map[string]string{"checkpoint_timeout": "1h", "max_wal_size": "16GB"}
+	all = maps.Clone(settings)
+	all["wal_keep_size"], all["max_wal_size"] = "1GB", "1GB"
+	return all, map[string]string{"checkpoint_timeout": "1h", "max_wal_size": "16GB"}
 }
 
 // crash is one that was carried out.

@@ -43,7 +43,7 @@
 // # Faults
 //
 // The kinds are dealt like cards, one to a step or two at the same time: see Kind
-// for the list, or run with -print 20. Before half of the crashes of a standby 48 MB
+// for the list, or run with -print 20. Before half of the crashes of a standby 32 MB
 // of WAL are written, and then some rows, which it shows again only when it has
 // replayed all of that again. Worker processes are stopped for a while and wake with
 // what they knew.

@@ -72,7 +72,7 @@ func (r *outcome) leaveOut(ops []history.Op, orders map[string]Orders) []history
 			continue
 		}
 		switch s := strayOf(r.splits, op); {
-		case op.Kind == history.Read && op.Role == history.Primary && during2(r.splits, op.Start, op.End, 0):
+		case op.Kind == history.Read && op.Role == history.Primary && whileSplit(r.splits, op.Start, op.End, 0):
 			r.unsure++
 		case s != nil && op.Timeline != s.promotion.OldTimeline:
 			r.misplaced++
@@ -108,9 +108,9 @@ func splitThatTook(splits []split, key string, version int64) *split {
 	return nil
 }
 
-// during2 reports whether there were two primaries at some time from one to another,
+// whileSplit reports whether there were two primaries at some time from one to another,
 // or shortly before.
-func during2(splits []split, from, to int64, shortly time.Duration) bool {
+func whileSplit(splits []split, from, to int64, shortly time.Duration) bool {
 	return slices.ContainsFunc(splits, func(s split) bool { return from <= s.to+int64(shortly) && to >= s.from })
 }
 
@@ -133,7 +133,7 @@ func (r *outcome) isUntold(v history.Violation) bool {
 // refusedBySplit reports whether a read failed because its process held the older of
 // two primaries, or was led to it.
 func (r *outcome) refusedBySplit(f *Failure) bool {
-	return (f.Class == classStale || f.Class == classNotAdmitted) && during2(r.splits, f.Start, f.End, witnessGap)
+	return (f.Class == classStale || f.Class == classNotAdmitted) && whileSplit(r.splits, f.Start, f.End, witnessGap)
 }
 
 func ordersOf(c *crew) map[string]Orders {

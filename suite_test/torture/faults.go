@@ -58,12 +58,13 @@ func (d *director) run(ctx context.Context, s *Schedule, more func() bool) error
 				continue
 			}
 		}
-		before, crashes := d.crew.reads(), len(d.crashes)
+		crashes := len(d.crashes)
 		fmt.Fprintf(d.log, "%s step %d: %s\n", time.Now().Format("15:04:05.000"), n, &st)
 		d.steps = n
 		if err := d.step(ctx, &st); err != nil {
 			return fmt.Errorf("step %d (%s): %w", n, &st, err)
 		}
+		before := d.crew.reads() // so that what comes is between two crashes
 		pause(ctx, st.Gap)
 		if err := d.awaitReads(ctx, before, len(d.crashes)-crashes); err != nil {
 			return err

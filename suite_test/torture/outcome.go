@@ -34,7 +34,7 @@ type outcome struct {
 	writes, unserved, slept, split, broken, served []Failure
 	// refused are those of the unserved that mode Strict refused, although a node
 	// was there.
-	refused int
+	refused []Failure
 	// unnoticed are those of the unserved that a standby could have served
 	// which the library need not have known yet.
 	unnoticed int
@@ -150,8 +150,8 @@ func (r *outcome) sort(w *witness) {
 		}
 		if f.Class == classRefused {
 			r.unserved = append(r.unserved, f) // what mode Strict is for
-			if w.server(asked, r.options.noticed()) != "" {
-				r.refused++
+			if f.server = w.server(asked, r.options.noticed()); f.server != "" {
+				r.refused = append(r.refused, f)
 			}
 			continue
 		}

@@ -148,7 +148,7 @@ func (r *outcome) reportErrors(out io.Writer) {
 	}
 	fmt.Fprintf(w, "all\t%d\t%d\t%d\t%d\t%d\t%d\n", len(r.writes), len(r.unserved), len(r.slept), len(r.split), len(r.broken), len(r.served))
 	w.Flush()
-	for _, f := range r.served[:min(10, len(r.served))] {
+	for _, f := range slices.Concat(r.served[:min(10, len(r.served))], r.refused[:min(5, len(r.refused))]) {
 		fmt.Fprintf(out, "%s: read of %s failed although %s could serve it, after %s (%s): %s\n",
 			f.Mark, keyName(f.Key), f.server, time.Duration(f.End-f.Start).Round(time.Microsecond), f.Why, f.Text)
 		r.reportNear(out, f.Start, f.End)
@@ -174,7 +174,7 @@ func (r *outcome) reportRest(out io.Writer) {
 	fmt.Fprintf(w, "reads that ask for nothing, not judged\t%d\n", r.tally.StaleReads)
 	fmt.Fprintf(w, "tokens taken over from other threads\t%d\n", r.tally.Receives)
 	fmt.Fprintf(w, "violations that reporting a lost write would excuse\t%d\n", r.result.Violations()-r.reported.Violations())
-	fmt.Fprintf(w, "reads while no node could serve: those that mode Strict refused although a node was there\t%d\n", r.refused)
+	fmt.Fprintf(w, "reads while no node could serve: those that mode Strict refused although a node was there\t%d\n", len(r.refused))
 	r.reportSplits(w)
 	for why, n := range onlyPrimary(r.unserved) {
 		fmt.Fprintf(w, "reads while no node could serve: only a primary could, %s\t%d\n", why, n)

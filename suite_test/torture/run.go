@@ -17,7 +17,8 @@ const calmTime = 2 * time.Second
 // torture runs what the options say and returns what came out.
 func torture(ctx context.Context, o *Options, log io.Writer) (r *outcome, err error) {
 	orders := assign(o)
-	s, err := openSite(ctx, keysOf(orders), o.standbySettings())
+	all, ofStandbys := o.settings()
+	s, err := openSite(ctx, keysOf(orders), all, ofStandbys)
 	if err != nil {
 		return nil, err
 	}

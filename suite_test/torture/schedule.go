@@ -162,9 +162,7 @@ func (s *Schedule) Next() Step {
 		return s.nextCrash()
 	}
 	if len(s.deck) == 0 {
-		for _, k := range s.rng.Perm(int(kinds)) {
-			s.deck = append(s.deck, Kind(k))
-		}
+		s.shuffle()
 	}
 	kind := s.deck[0]
 	s.deck = s.deck[1:]
@@ -176,6 +174,24 @@ func (s *Schedule) Next() Step {
 		st.With = &with
 	}
 	return st
+}
+
+// shuffle makes a new deck, with the failovers far from one another: the next one has
+// to wait until the server that was the primary is back.
+func (s *Schedule) shuffle() {
+	var failovers, others []Kind
+	for _, k := range s.rng.Perm(int(kinds)) {
+		if Kind(k).failsOver() {
+			failovers = append(failovers, Kind(k))
+		} else {
+			others = append(others, Kind(k))
+		}
+	}
+	n := len(failovers)
+	for i, k := range failovers {
+		s.deck = append(s.deck, others[i*len(others)/n:(i+1)*len(others)/n]...)
+		s.deck = append(s.deck, k)
+	}
 }
 
 // riders are the kinds that may go along with another fault.
@@ -209,7 +225,7 @@ func (s *Schedule) step(k Kind) Step {
 	ballast, lossy := s.rng.IntN(2) == 0, s.rng.IntN(2) == 0
 	frozen, worker := 1+s.rng.IntN(3), s.rng.IntN(6)
 	if ballast && k.crashes() {
-		st.Ballast = 48
+		st.Ballast = 32
 	}
 	if k == FreezeWorkers {
 		st.Frozen, st.Worker = frozen, worker
