@@ -59,17 +59,23 @@ func (c *Carrier) Counts() (missing, invalid int64) { return c.missing.Load(), c
 
 // Token returns what the context's session and its collector hold: what a message
 // sent now has to cover. It is empty where there is neither.
-func Token(ctx context.Context) (t token.Token) {
+func Token(ctx context.Context) token.Token {
+	t, _ := tokenOf(ctx)
+	return t
+}
+
+// tokenOf is Token, and whether there is a session or a collector at all.
+func tokenOf(ctx context.Context) (t token.Token, ok bool) {
 	v := ctxval.From(ctx)
 	if v == nil {
-		return t
+		return t, false
 	}
 	for _, holder := range [...]any{v.Session, v.Sink} {
-		if s, ok := holder.(*session.Session); ok {
-			t = t.Merge(s.Token())
+		if s, is := holder.(*session.Session); is {
+			t, ok = t.Merge(s.Token()), true
 		}
 	}
-	return t
+	return t, ok
 }
 
 // Resume returns a context with a session of its own that begins with t.
@@ -77,14 +83,15 @@ func Resume(ctx context.Context, t token.Token) context.Context {
 	return session.NewContext(ctx, session.New(t))
 }
 
-// text is what goes into a message: empty, and still there, for a sender that has
-// nothing to be seen.
-func (c *Carrier) text(ctx context.Context) string {
-	t := Token(ctx)
-	if c.Signer != nil {
-		return c.Signer.Sign(t)
+// text is what goes into a message: empty, and still there, for a sender whose session
+// has nothing to be seen; nothing for one that has no session, so that a hop which lost
+// it is noticed.
+func (c *Carrier) text(ctx context.Context) (text string, ok bool) {
+	t, ok := tokenOf(ctx)
+	if ok && c.Signer != nil {
+		return c.Signer.Sign(t), true
 	}
-	return t.String()
+	return t.String(), ok
 }
 
 // resume is Resume for a message's text, if it has one.

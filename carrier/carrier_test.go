@@ -67,7 +67,10 @@ var forms = map[string]message{
 		},
 	},
 	"JSON null": {
-		func(c *Carrier, ctx context.Context) string { return c.text(ctx) },
+		func(c *Carrier, ctx context.Context) string {
+			text, _ := c.text(ctx)
+			return text
+		},
 		func(c *Carrier, ctx context.Context, text string) (context.Context, error) {
 			return c.ExtractJSON(ctx, []byte(`{"consistency_token":"`+text+`"}`))
 		},
@@ -100,7 +103,10 @@ var forms = map[string]message{
 		func(c *Carrier, ctx context.Context) (context.Context, error) { return c.ExtractMap(ctx, nil) },
 	},
 	"map of bytes": {
-		func(c *Carrier, ctx context.Context) string { return c.text(ctx) },
+		func(c *Carrier, ctx context.Context) string {
+			text, _ := c.text(ctx)
+			return text
+		},
 		func(c *Carrier, ctx context.Context, text string) (context.Context, error) {
 			return c.ExtractMap(ctx, map[string]any{Field: []byte(text)})
 		},
@@ -132,11 +138,10 @@ func TestATokenTravelsInAMessage(t *testing.T) {
 					t.Errorf("have %s", have)
 				}
 				// Somebody who has written nothing is not somebody who dropped it.
-				for _, from := range []context.Context{context.Background(), session.NewContext(context.Background(), session.New())} {
-					ctx, err = f.receive(c, context.Background(), f.send(c, from))
-					if have := sessionOf(t, ctx, err).Token(); !have.IsZero() {
-						t.Errorf("have %s, want nothing", have)
-					}
+				from := session.NewContext(context.Background(), session.New())
+				ctx, err = f.receive(c, context.Background(), f.send(c, from))
+				if have := sessionOf(t, ctx, err).Token(); !have.IsZero() {
+					t.Errorf("have %s, want nothing", have)
 				}
 				if missing, invalid := c.Counts(); missing+invalid != 0 {
 					t.Errorf("have %d, %d counted", missing, invalid)
@@ -217,7 +222,7 @@ func TestHeadersWithoutValues(t *testing.T) {
 	if have := sessionOf(t, ctx, err).Token(); !have.Equal(wrote(77)) {
 		t.Errorf("have %s", have)
 	}
-	InjectHeaders(context.Background(), h)
+	InjectHeaders(session.NewContext(context.Background(), session.New()), h)
 	if _, err := (&Carrier{Missing: MissingRefused}).ExtractHeaders(context.Background(), h); !errors.Is(err, ErrMissing) {
 		t.Errorf("have %v", err)
 	}
@@ -331,4 +336,23 @@ func FuzzJSON(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A hop that has lost its session does not pass for one that has nothing to see.
+func TestWhoHasNoSessionSendsNothing(t *testing.T) {
+	ctx := context.Background()
+	payload, err := InjectJSON(ctx, []byte(`{"id":1}`))
+	if err != nil || string(payload) != `{"id":1}` {
+		t.Errorf("JSON: have %s, %v", payload, err)
+	}
+	h, m := http.Header{}, map[string]any{}
+	if InjectHeaders(ctx, h); len(h) != 0 {
+		t.Errorf("headers: have %v", h)
+	}
+	if InjectMap(ctx, m); len(m) != 0 {
+		t.Errorf("map: have %v", m)
+	}
+	if _, err := (&Carrier{Missing: MissingRefused}).ExtractJSON(ctx, payload); !errors.Is(err, ErrMissing) {
+		t.Errorf("have %v, want ErrMissing", err)
+	}
 }

@@ -14,13 +14,13 @@
 //
 //	type ShipOrder struct {
 //		OrderID int64       `json:"order_id"`
-//		Token   token.Token `json:"consistency_token"`
+//		Token   token.Token `json:"consistency_token,omitzero"`
 //	}
 //	job := ShipOrder{7, carrier.Token(ctx)}
 //	ctx = carrier.Resume(ctx, job.Token)
 //
-// Such a field cannot tell a token that is missing from one that is empty;
-// ExtractJSON can.
+// Such a field cannot tell a token that is missing from one that is empty: read it with
+// ExtractJSON where that matters. With omitzero, one that nobody set is missing there.
 //
 // # What is sent
 //

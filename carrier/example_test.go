@@ -36,7 +36,7 @@ func Example() {
 func ExampleResume() {
 	type shipOrder struct {
 		OrderID int64       `json:"order_id"`
-		Token   token.Token `json:"consistency_token"`
+		Token   token.Token `json:"consistency_token,omitzero"`
 	}
 	args, err := json.Marshal(shipOrder{7, token.FromLSN(0x3000060)}) // rywplugin.Token(tx)
 	fmt.Println(string(args), err)

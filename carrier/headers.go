@@ -19,7 +19,8 @@ type Headers interface {
 // lister is what Headers may also have, to tell an empty header from none.
 type lister interface{ Values(key string) []string }
 
-// InjectHeaders sets the header X-Consistency-Token to the token of ctx.
+// InjectHeaders sets the header X-Consistency-Token to the token of ctx, if that has a
+// session or a collector.
 func InjectHeaders(ctx context.Context, h Headers) { std.InjectHeaders(ctx, h) }
 
 // ExtractHeaders returns a context whose session begins with the token in the header
@@ -31,7 +32,11 @@ func ExtractHeaders(ctx context.Context, h Headers) (context.Context, error) {
 }
 
 // InjectHeaders is the function InjectHeaders by the settings of c.
-func (c *Carrier) InjectHeaders(ctx context.Context, h Headers) { h.Set(Header, c.text(ctx)) }
+func (c *Carrier) InjectHeaders(ctx context.Context, h Headers) {
+	if text, ok := c.text(ctx); ok {
+		h.Set(Header, text)
+	}
+}
 
 // ExtractHeaders is the function ExtractHeaders by the settings of c.
 func (c *Carrier) ExtractHeaders(ctx context.Context, h Headers) (context.Context, error) {
@@ -44,7 +49,7 @@ func (c *Carrier) ExtractHeaders(ctx context.Context, h Headers) (context.Contex
 }
 
 // InjectMap sets the key consistency_token of m, a JWT's claims or a table of
-// RabbitMQ, to the token of ctx.
+// RabbitMQ, to the token of ctx, if that has a session or a collector.
 func InjectMap[M ~map[string]any](ctx context.Context, m M) { std.InjectMap(ctx, m) }
 
 // ExtractMap returns a context whose session begins with the token under the key
@@ -56,7 +61,11 @@ func ExtractMap[M ~map[string]any](ctx context.Context, m M) (context.Context, e
 }
 
 // InjectMap is the function InjectMap by the settings of c.
-func (c *Carrier) InjectMap(ctx context.Context, m map[string]any) { m[Field] = c.text(ctx) }
+func (c *Carrier) InjectMap(ctx context.Context, m map[string]any) {
+	if text, ok := c.text(ctx); ok {
+		m[Field] = text
+	}
+}
 
 // ExtractMap is the function ExtractMap by the settings of c.
 func (c *Carrier) ExtractMap(ctx context.Context, m map[string]any) (context.Context, error) {

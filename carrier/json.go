@@ -14,7 +14,8 @@ var ErrNotObject = errors.New("carrier: the payload is not a JSON object")
 
 // InjectJSON returns the JSON object payload with the token of ctx in its field
 // consistency_token, which it replaces if it is there. The rest stays as it is, byte
-// for byte. The error wraps ErrNotObject.
+// for byte, and all of it if ctx has neither session nor collector. The error wraps
+// ErrNotObject.
 func InjectJSON(ctx context.Context, payload []byte) ([]byte, error) {
 	return std.InjectJSON(ctx, payload)
 }
@@ -32,7 +33,11 @@ func (c *Carrier) InjectJSON(ctx context.Context, payload []byte) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(c.text(ctx))
+	tok, ok := c.text(ctx)
+	if !ok {
+		return payload, nil
+	}
+	text, err := json.Marshal(tok)
 	if err != nil {
 		return nil, err
 	}

@@ -159,3 +159,9 @@ func TestPrimaryOfAnotherDriver(t *testing.T) {
 		t.Errorf("on a handle that has one: %v", err)
 	}
 }
+
+func TestReadyBeforeUse(t *testing.T) {
+	if err := New(Config{}).Ready(t.Context()); !errors.Is(err, ErrNotInstalled) {
+		t.Errorf("have %v, want ErrNotInstalled", err)
+	}
+}

@@ -95,6 +95,9 @@ func (p *Plugin) Initialize(db *gorm.DB) error {
 		}
 		p.groups, p.seen, p.bound = nil, nil, nil
 		p.router.Pools.Clear()
+		if errors.Is(err, ErrConfig) { // which says whose it is
+			return err
+		}
 		return fmt.Errorf("gorm-ryw: %w", err)
 	}
 	p.db = db
@@ -182,11 +185,16 @@ func (p *Plugin) shutDown() error {
 
 // Ready waits until every server was asked once, successfully or not, or until
 // ctx ends. Nothing needs it: a server that was not asked yet serves no reads.
-// It helps tests and programs that want their first read on a replica.
+// It helps tests and programs that want their first read on a replica. Replicas of a
+// dbresolver of your own are found with the first statement only. Before db.Use the
+// error is ErrNotInstalled.
 func (p *Plugin) Ready(ctx context.Context) error {
 	p.mu.Lock()
-	groups := p.groups
+	groups, installed := p.groups, p.db != nil
 	p.mu.Unlock()
+	if !installed {
+		return ErrNotInstalled
+	}
 	for _, g := range groups {
 		replicas := g.Replicas()
 		if len(replicas) == 0 {

@@ -31,7 +31,7 @@ type Order struct {
 // ShipOrder is the job: the order's id, and the token of the write.
 type ShipOrder struct {
 	OrderID int64       `json:"order_id"`
-	Token   token.Token `json:"consistency_token"`
+	Token   token.Token `json:"consistency_token,omitzero"`
 }
 
 // Kind implements river.JobArgs.

@@ -52,7 +52,7 @@ type Order struct {
 
 type ShipOrder struct {
 	OrderID int64       `json:"order_id"`
-	Token   token.Token `json:"consistency_token"`
+	Token   token.Token `json:"consistency_token,omitzero"`
 }
 
 func (ShipOrder) Kind() string { return "ship_order" }

@@ -45,12 +45,12 @@ func (n *Node) PID() int {
 }
 
 // launch becomes the server, after those processes of an earlier one have left that
-// a lone death of its postmaster leaves behind. When none is there the lock file is
-// of no use: the id in it may be some other program's by now.
+// a lone death of its postmaster leaves behind. When none is there the lock files are
+// of no use: the ids in them may be some other program's by now.
 const launch = `left() { grep -qx postgres /proc/[0-9]*/comm 2>/dev/null; }
 n=0
 while left && [ $n -lt 200 ]; do sleep 0.05; n=$((n + 1)); done
-left || rm -f postmaster.pid
+left || rm -f postmaster.pid /tmp/.s.PGSQL.*
 echo $$
 exec postgres -D "$PWD"`
 
