@@ -113,8 +113,7 @@ var reasonNames = [reasons]string{
 	Overloaded:        "too many reads fall back",
 }
 
-// reasonLabels are short names for metrics, which never change. A reason without one
-// goes by its name.
+// reasonLabels are short names for metrics, which never change. Every reason has one.
 var reasonLabels = [reasons]string{
 	Undecided:         "not_routed",
 	Anywhere:          "anywhere",
