@@ -109,8 +109,9 @@ type Config struct {
 	StoreTimeout time.Duration
 
 	// Strict aborts the response to a request that wrote after its headers had
-	// been sent without a word of it: the client sees a broken connection instead
-	// of a success whose write it might not find. Otherwise it is counted.
+	// been sent without a word of it, or whose write Store could not be told of: the
+	// client sees a broken connection instead of a success whose write it might not
+	// find. Otherwise it is counted.
 	Strict bool
 
 	// OpenFor is how long a browser keeps the mark of a transaction that was open

@@ -131,19 +131,31 @@ func (t *turn) headers(h http.Header) {
 		h.Set(StaleHeader, "1")
 	}
 	t.m.respond(h, t.in, did)
-	t.m.put(t.r, t.in, did)
+	stored := t.m.put(t.r, t.in, did)
 	if did.Open {
 		t.m.stats.ahead.Add(1)
 	}
 	t.ahead = did.Open || wroteMark(did.Token)
 	t.watch = t.s.Watch()
+	t.acknowledge(stored, did)
+}
+
+// acknowledge breaks the response off, in strict mode, to a write that the store could
+// not be told of: who is told of a success would find it on this device only.
+func (t *turn) acknowledge(stored bool, did session.Changes) {
+	if !stored && did.Wrote && t.m.cfg.Strict {
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // end looks for a write that nobody was told of. A store can still be told.
 func (t *turn) end(done bool) {
 	did := t.watch.Changes()
 	did.Token = withoutMissing(did.Token)
-	t.m.put(t.r, t.in, did)
+	stored := t.m.put(t.r, t.in, did)
+	if done {
+		t.acknowledge(stored, did)
+	}
 	if t.ahead || !did.Wrote || !done {
 		return
 	}

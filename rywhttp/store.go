@@ -20,7 +20,8 @@ import (
 //
 // What could not be put is remembered in the process, which has its own requests under
 // the key see it, and puts it when the store is back. Until then only other processes
-// that reach the store all the same do not know of it.
+// that reach the store all the same do not know of it; with Config.Strict no client is
+// told of a success that the store could not be told of.
 type Store interface {
 	// Load returns the texts under a key in any order, none if there are none.
 	Load(ctx context.Context, key string) ([]string, error)
@@ -70,25 +71,26 @@ func (m *Middleware) load(r *http.Request, in *received) {
 	in.stored.texts = texts
 }
 
-// put writes back what the session did. The client's own going away is no reason
-// not to.
-func (m *Middleware) put(r *http.Request, in *received, did session.Changes) {
+// put writes back what the session did, and reports whether the store has it or need
+// not. The client's own going away is no reason not to.
+func (m *Middleware) put(r *http.Request, in *received, did session.Changes) (ok bool) {
 	at := &in.stored
 	if at.key == "" || !did.Wrote && !did.Read && !did.Open && at.owed.IsZero() {
-		return
+		return true
 	}
 	ctx := context.WithoutCancel(r.Context())
 	t := withOpen(did)
 	text := t.String()
 	if !m.putText(ctx, at.key, text, at.texts) {
 		m.owed.add(at.key, t)
-		return
+		return false
 	}
 	m.owed.settle(at.key, at.owed)
 	at.texts, at.owed = []string{text}, token.Token{}
 	if key, t, ok := m.owed.any(); ok && m.putText(ctx, key, t.String(), nil) { // the store is back
 		m.owed.settle(key, t)
 	}
+	return true
 }
 
 func (m *Middleware) putText(ctx context.Context, key, text string, includes []string) (ok bool) {

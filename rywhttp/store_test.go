@@ -282,3 +282,33 @@ func TestOwedIsSettledByWhatWasPut(t *testing.T) {
 		t.Error("not settled")
 	}
 }
+
+// In strict mode nobody is told of a success that the store was not told of.
+func TestStrictStore(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(w http.ResponseWriter, s *session.Session)
+		fails bool
+	}{
+		"write, then answer":     {func(w http.ResponseWriter, s *session.Session) { wrote(s, 77); w.WriteHeader(201) }, true},
+		"write, answer with 200": {func(_ http.ResponseWriter, s *session.Session) { wrote(s, 77) }, true},
+		"read":                   {func(_ http.ResponseWriter, s *session.Session) { read(s, 77) }, false},
+		"nothing":                {func(w http.ResponseWriter, _ *session.Session) { w.WriteHeader(204) }, false},
+	} {
+		for _, strict := range []bool{false, true} {
+			store := &texts{Store: NewMemoryStore(0, 0)}
+			m := byUser(t, store, Config{Strict: strict, Missing: MissingStale})
+			store.err = errors.New("down")
+			aborted := func() (aborted bool) {
+				defer func() {
+					err, _ := recover().(error)
+					aborted = errors.Is(err, http.ErrAbortHandler)
+				}()
+				call(wrap(t, m, func(w http.ResponseWriter, _ *http.Request, s *session.Session) { c.do(w, s) }), as("ann"))
+				return false
+			}()
+			if want := strict && c.fails; aborted != want {
+				t.Errorf("%s, strict %v: aborted %v, want %v", name, strict, aborted, want)
+			}
+		}
+	}
+}
