@@ -31,7 +31,7 @@ func (r *Router) WaitReplicated(ctx context.Context, set *Set, s *session.Sessio
 			return nil
 		}
 		at, _ := behind.ExpectedAt(q.need.Want(), mono.Now())
-		behind.AskBy(max(at, again(behind.State().Received, began)))
+		behind.AskBy(max(at, again(behind.State().At, began)))
 		select {
 		case <-changed:
 		case <-ctx.Done():

@@ -75,7 +75,7 @@ func (q *Request) waited(timer *time.Timer) time.Duration {
 func (q *Request) soonest(now mono.Instant) (soonest *Replica, next mono.Instant) {
 	var looked mono.Instant
 	for _, rep := range q.Set.Replicas {
-		looked = max(looked, rep.Node.State().Received)
+		looked = max(looked, rep.Node.State().At)
 	}
 	offset := rand.IntN(len(q.Set.Replicas))
 	for i := range q.Set.Replicas {

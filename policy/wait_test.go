@@ -122,11 +122,15 @@ func TestNothingIsWaitedForThatIsNotExpected(t *testing.T) {
 			r.servers[0].Set(func(st *fakepg.State) { st.Paused = true })
 			r.ask(r.node(0))
 		},
+		"the primary is gone": func(r *rig) {
+			r.kill(r.primary, r.group.Primary)
+			r.ask(r.node(0)) // whose word is no proof now
+		},
 		"too far behind": func(r *rig) { r.move(0, r.writing(20*time.Millisecond)) },
 	} {
 		r := newRig(t, Settings{Wait: 5 * time.Millisecond}, 800)
 		prepare(r)
-		want, asked := r.group.Primary.State().Position.LSN, r.servers[0].Queries()
+		want, asked := max(1000, r.group.Primary.State().Position.LSN), r.servers[0].Queries()
 		d := r.decide(r.read(wrote(uint64(want))))
 		r.want(d, -1, Behind)
 		// On a slow machine what was known is too old by now, and is asked for again.

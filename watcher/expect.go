@@ -19,16 +19,16 @@ const Never mono.Instant = math.MaxInt64
 // primary was there as the node was behind when it was last asked. Where the primary
 // was at which time this process knows from the positions it has captured and
 // sampled, a millisecond apart or more. Nothing speaks against a time that has
-// passed. Never if replay is paused.
+// passed. Never if replay is paused, or nothing that the node says can be proved now.
 //
 // The estimate, made at the time now, is not known if the last answer is older than
 // [EstimateLife].
 func (n *Node) ExpectedAt(want token.Position, now mono.Instant) (at mono.Instant, known bool) {
 	st := n.State()
-	if st.Failed || st.Begun == 0 || now.Sub(st.Received) > EstimateLife {
+	if st.Failed || st.Begun == 0 || now.Sub(st.At) > EstimateLife {
 		return now, false
 	}
-	if st.Paused {
+	if st.Paused || st.held {
 		return Never, true
 	}
 	g := n.group

@@ -74,6 +74,12 @@ func TestNothingIsExpected(t *testing.T) {
 	if have, known := n.ExpectedAt(at(1, 1000), now); !known || have != Never {
 		t.Errorf("paused: have %d, want never", have)
 	}
+	held := *n.State()
+	held.Paused, held.held = false, true
+	n.state.Store(&held)
+	if have, known := n.ExpectedAt(at(1, 1000), now); !known || have != Never {
+		t.Errorf("held: have %d, want never", have)
+	}
 	n.state.Store(&State{Failed: true})
 	if _, known := n.ExpectedAt(at(1, 1000), now); known {
 		t.Error("known of a node that failed")
@@ -88,7 +94,7 @@ func TestPaceIsKeptWhileNothingContradicts(t *testing.T) {
 	expect := func(replica uint64, asked mono.Instant, in mono.Instant) {
 		t.Helper()
 		st := *n.State()
-		st.Position, st.Begun, st.Received = at(1, replica), asked, asked
+		st.Position, st.Begun, st.Received, st.At = at(1, replica), asked, asked, asked
 		n.state.Store(&st)
 		if have, known := n.ExpectedAt(at(1, 1000), asked); !known || have != now+in {
 			t.Errorf("at %d: have %s from then, want %s", replica, have.Sub(now), time.Duration(in))

@@ -30,6 +30,7 @@ type State struct {
 
 	diverged life // in which the node was found on another history
 	streamed bool // in this life it has told what it receives
+	held     bool // Sample is an earlier one: what was said since cannot be proved
 }
 
 // life is the life of a server on one timeline.
@@ -99,7 +100,7 @@ func (n *Node) judge(s Sample, old *State) *State {
 		// What it said before still holds; how far it got on which timeline
 		// since then, nobody can prove.
 		kept := *old
-		kept.At = s.Received
+		kept.At, kept.held = s.Received, true
 		return &kept
 	}
 	return st
