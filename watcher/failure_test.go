@@ -163,3 +163,16 @@ func TestCloseIsNotKeptByAFrozenServer(t *testing.T) {
 		}
 	})
 }
+
+// Nobody has to ask for a server that failed to be found again, however seldom one is
+// asked that answers.
+func TestServerThatFailedIsAskedAgainSoon(t *testing.T) {
+	c := newCluster(t, quiet) // an hour between two questions
+	n, s := c.standby(900)
+	s.Refuse(true)
+	s.Drop()
+	c.fails(n)
+	s.Refuse(false)
+	n.AskBy(1) // which may fail once more, or not be made: it is too soon
+	c.until("it answers again", func() bool { return n.State().Proven })
+}

@@ -207,6 +207,9 @@ var _ = Describe("A failover that loses a write", Ordered, func() {
 		Expect(visible(ctx, diverged, id)).To(BeFalse())
 		Expect(insertLSN(ctx, p)).To(BeNumerically(">", ahead))
 		Expect(recorded(ctx, diverged)).To(Equal(1), "which tells it apart")
+		sample, err := watcher.NewProbe(diverged).Take(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(sample.Position.Timeline).To(BeEquivalentTo(1), "nor does it ask its upstream for the new one")
 	})
 
 	It("has its position satisfied by servers without it, once they have written enough", func(ctx SpecContext) {
