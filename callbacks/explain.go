@@ -44,12 +44,15 @@ func DecisionAt(ctx context.Context) (policy.Decision, *Record) {
 	return policy.Decision{}, nil
 }
 
-var inTransactionOfPrimary = &policy.Decision{Reason: policy.InTransaction}
+var (
+	inTransactionOfPrimary = &policy.Decision{Reason: policy.InTransaction}
+	nobodyKnows            = &policy.Decision{}
+)
 
 // stays notes in a statement's context that it stays on what it was given: a
 // transaction, or something that nobody knows.
 func stays(stmt *gorm.Statement) {
-	here := &policy.Decision{}
+	here := nobodyKnows
 	if inTransaction(stmt.ConnPool) {
 		here = inTransactionOfPrimary
 	}

@@ -290,7 +290,7 @@ func (p *Plugin) Status() Status {
 func (p *Plugin) nodes(groups []*watcher.Group) (all []NodeStatus, states []*watcher.State) {
 	reads, standing := p.readsOfReplicas(), map[*watcher.Node]policy.Standing{}
 	for _, rep := range p.replicas() {
-		standing[rep.Node] = p.router.Standing(rep, now())
+		standing[rep.Node] = p.router.Standing(rep, mono.Now())
 	}
 	for i, g := range groups {
 		primary := g.Primary.State()

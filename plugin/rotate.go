@@ -12,8 +12,6 @@ import (
 // rotateEvery is how often replicas are looked at whether they are too slow.
 const rotateEvery = 250 * time.Millisecond
 
-func now() mono.Instant { return mono.Now() }
-
 // rotator looks after the rotation of replicas until it is stopped.
 type rotator struct {
 	ctx    context.Context // ends when it is stopped
@@ -44,7 +42,7 @@ func (p *Plugin) rotate() {
 		case <-p.turns.ctx.Done():
 			return
 		case <-ticker.C:
-			for _, t := range p.router.Rotate(now()) {
+			for _, t := range p.router.Rotate(mono.Now()) {
 				p.reporter.turned(t)
 			}
 		}

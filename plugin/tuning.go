@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/gorm-ryw/gorm-ryw/internal/mono"
 	"github.com/gorm-ryw/gorm-ryw/policy"
 	"github.com/gorm-ryw/gorm-ryw/watcher"
 )
@@ -108,7 +109,7 @@ func meaning(m policy.Mode) (slog.Level, string) {
 func (p *Plugin) SuggestWindow() (time.Duration, bool) {
 	worst, known := time.Duration(0), false
 	for _, rep := range p.replicas() {
-		s := p.router.Standing(rep, now())
+		s := p.router.Standing(rep, mono.Now())
 		known = known || s.Known
 		worst = max(worst, s.Worst)
 	}
